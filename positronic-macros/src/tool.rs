@@ -1,10 +1,11 @@
 //! `#[tool]`: generates a function that returns the tool from an async function.
 //!
 //! The stages are the files in reading order: [`function`] parses all but the body, [`flags`] and [`parameters`] parse
-//! the rest, [`expansion`] generates the result. None of them stops at the first mistake; [`mistakes`] collects
-//! them. A function is generated even with errors, so that the body is still checked and an editor
-//! completes inside it.
+//! the rest, [`arguments`] generates the struct whose schema the model sees, and [`expansion`] the function around it.
+//! None of them stops at the first mistake; [`mistakes`] collects them. A function is generated even with errors, so that
+//! the body is still checked and an editor completes inside it.
 
+mod arguments;
 pub(crate) mod expansion;
 pub(crate) mod flags;
 pub(crate) mod function;

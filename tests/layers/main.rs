@@ -50,6 +50,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("integrations/models/openai", &["positronic-core", "positronic-model-http"]),
     ("integrations/net", &[]),
     ("integrations/plugins", &["positronic-core"]),
+    ("integrations/query", &["positronic-core"]),
     ("integrations/stores/sqlite", &["positronic-core"]),
     ("integrations/stores/suite", &["positronic-core"]),
     ("integrations/templates", &[]),

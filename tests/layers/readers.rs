@@ -10,21 +10,21 @@ use super::{files, packages, sources};
 
 /// The readers that may skip kinds: a word for the column, the package, and the files or folders.
 const READERS: &[(&str, &str, &[&str])] = &[
-    ("signal", "positronic-core", &["record/event/event.rs"]),
+    ("event", "positronic-core", &["record/event/event.rs"]),
     (
         "prompts",
         "positronic-core",
         &["projection/prompts.rs", "projection/prompts/record.rs", "record/prompt/approval.rs"],
     ),
     ("calls", "positronic-core", &["projection/timeline/calls.rs"]),
-    ("costs", "positronic-core", &["projection/cost.rs", "projection/bill.rs"]),
+    ("costs", "positronic-core", &["projection/bill.rs"]),
     ("files", "positronic-core", &["projection/files.rs"]),
     ("traffic", "positronic-core", &["projection/traffic.rs"]),
     ("log", "positronic-core", &["sink/log.rs"]),
     ("admit", "positronic-core", &["machine/admit.rs", "machine/admit"]),
     ("commit", "positronic-core", &["runner/worker/commit.rs"]),
     ("append", "positronic-core", &["store/append.rs"]),
-    ("about", "positronic-core", &["machine/describe.rs"]),
+    ("about", "positronic-core", &["machine/summary/from_events.rs"]),
     ("failed", "positronic-core", &["machine/failed_place.rs"]),
     ("flight", "positronic-core", &["runner/client/answers.rs"]),
     ("words", "positronic-cli", &["render/words.rs"]),
@@ -43,8 +43,8 @@ const READERS: &[(&str, &str, &[&str])] = &[
 const EXHAUSTIVE: &[&str] = &[
     "machine/apply.rs",
     "machine/crashes.rs",
-    "machine/headline.rs",
     "machine/stages/loop/call_fold.rs",
+    "machine/summary/headline.rs",
     "machine/stages/loop/fold.rs",
     "machine/stages/step.rs",
     "projection/timeline/fold.rs",

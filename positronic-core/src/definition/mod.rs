@@ -35,7 +35,7 @@ pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
 pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
 pub use guard::{CheckFn, CheckedAnswer, CheckedInput, CheckedValue, LoopGuard, LoopGuardCheck, Verdict};
-pub use plugin::{AnyPlugin, Inspected, Invocation, NextCall, PluginName, StateOwner};
+pub use plugin::{AnyPlugin, Hook, Inspected, Invocation, NextCall, PluginName, StateOwner};
 pub use scope::{AnyServices, Link, NewChild, Scope};
 pub use stage::{
     ArmBody, ArmDefinition, BeginGroupFn, BeginWaitFn, BranchStage, ChooseFn, ConfigureFn, FinishGroupFn, FinishWaitFn,

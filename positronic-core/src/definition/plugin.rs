@@ -14,6 +14,9 @@ use crate::record::{CallFlags, Citation, ModelResponse, PluginDocument};
 /// The name of a plugin in its loop, under which its state is stored.
 pub type PluginName = Cow<'static, str>;
 
+/// A running hook of a plugin: the plugin's new state.
+pub type Hook<'a> = BoxFuture<'a, Result<Option<PluginDocument>>>;
+
 /// A plugin of a loop. Each hook gets the plugin's name, and returns its new state; `scope.plugins` has the previous states of all
 /// plugins. A plugin without state has none.
 pub trait AnyPlugin: Send + Sync {
@@ -24,20 +27,10 @@ pub trait AnyPlugin: Send + Sync {
     fn initial(&self, max_bytes: usize) -> Result<Option<PluginDocument>>;
 
     /// Extends an iteration before it begins.
-    fn prepare<'a>(
-        &'a self,
-        name: PluginName,
-        scope: Scope,
-        definition: &'a mut LoopDefinition,
-    ) -> BoxFuture<'a, Result<Option<PluginDocument>>>;
+    fn prepare<'a>(&'a self, name: PluginName, scope: Scope, definition: &'a mut LoopDefinition) -> Hook<'a>;
 
     /// Inspects a complete request, and may change anything but the messages, or reject it with an error.
-    fn request<'a>(
-        &'a self,
-        name: PluginName,
-        scope: Scope,
-        definition: &'a mut LoopDefinition,
-    ) -> BoxFuture<'a, Result<Option<PluginDocument>>>;
+    fn request<'a>(&'a self, name: PluginName, scope: Scope, definition: &'a mut LoopDefinition) -> Hook<'a>;
 
     /// Inspects an answer, and may add citations to it.
     fn response<'a>(
@@ -46,7 +39,7 @@ pub trait AnyPlugin: Send + Sync {
         scope: Scope,
         response: &'a ModelResponse,
         inspected: &'a mut Inspected,
-    ) -> BoxFuture<'a, Result<Option<PluginDocument>>>;
+    ) -> Hook<'a>;
 
     /// Returns whether it may refuse or replace answers.
     fn guards(&self) -> bool;

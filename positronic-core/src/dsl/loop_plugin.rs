@@ -14,7 +14,9 @@ use super::plugin_update::ReceivedUpdate;
 use super::services::Services;
 use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
-use crate::definition::{AnyPlugin, Inspected, Invocation, LoopDefinition, NextCall, PluginName, Scope, UntypedReply};
+use crate::definition::{
+    AnyPlugin, Hook, Inspected, Invocation, LoopDefinition, NextCall, PluginName, Scope, UntypedReply,
+};
 use crate::error::Result;
 use crate::record::{ModelResponse, PluginDocument, ToolId};
 
@@ -130,12 +132,7 @@ impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Typed<
         document(&self.plugin.initial(), max_bytes)
     }
 
-    fn prepare<'a>(
-        &'a self,
-        name: PluginName,
-        scope: Scope,
-        definition: &'a mut LoopDefinition,
-    ) -> BoxFuture<'a, Result<Option<PluginDocument>>> {
+    fn prepare<'a>(&'a self, name: PluginName, scope: Scope, definition: &'a mut LoopDefinition) -> Hook<'a> {
         Box::pin(async move {
             let mut preparation = Preparation { context: self.context(name, scope)?, definition };
             self.plugin.prepare(&mut preparation).await?;
@@ -143,12 +140,7 @@ impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Typed<
         })
     }
 
-    fn request<'a>(
-        &'a self,
-        name: PluginName,
-        scope: Scope,
-        definition: &'a mut LoopDefinition,
-    ) -> BoxFuture<'a, Result<Option<PluginDocument>>> {
+    fn request<'a>(&'a self, name: PluginName, scope: Scope, definition: &'a mut LoopDefinition) -> Hook<'a> {
         Box::pin(async move {
             let mut edit = RequestEdit { context: self.context(name, scope)?, definition };
             self.plugin.request(&mut edit).await?;
@@ -162,7 +154,7 @@ impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Typed<
         scope: Scope,
         response: &'a ModelResponse,
         inspected: &'a mut Inspected,
-    ) -> BoxFuture<'a, Result<Option<PluginDocument>>> {
+    ) -> Hook<'a> {
         Box::pin(async move {
             let guards = P::GUARDS;
             let mut inspection = ResponseInspection { context: self.context(name, scope)?, inspected, guards };

@@ -194,14 +194,13 @@ impl RunState {
                 add_iteration(self, path);
                 Ok(())
             }
-            EventKind::LoopModelResult { metadata, .. } => {
+            EventKind::LoopModelResult { .. }
+            | EventKind::LoopAnswerRefused { .. }
+            | EventKind::LoopAnswerBroken { .. } => {
                 self.stage_event(event, None)?;
-                add_usage(self, path, metadata);
-                Ok(())
-            }
-            EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => {
-                self.stage_event(event, None)?;
-                add_usage(self, path, metadata);
+                if let Some(metadata) = event.kind.answer_metadata() {
+                    add_usage(self, path, metadata);
+                }
                 Ok(())
             }
             EventKind::LoopApprovalDecided { signal, .. } | EventKind::LoopPluginUpdate { signal, .. } => {

@@ -1,19 +1,25 @@
 //! The summary of a run for lists.
 
+mod cause;
+mod from_events;
+mod gist;
+mod headline;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::admit::REPLY;
 use super::apply::IllegalEvent;
-use super::cause::cause;
 use super::frames::BrainEnd;
 use super::state::RunState;
 use super::status::{pending, status_and_next};
 use super::waiting::why;
 use crate::record::{Event, RunId, RunSummary, Starter, Status, Timestamp};
+use cause::cause;
+pub(crate) use from_events::add_events;
 
 /// Computes the summary of a run; `before` is the previous one, which contains since when the status is
-/// unchanged, when a fork was made, whose events are older, who started it, and what `describe` has found in its
+/// unchanged, when a fork was made, whose events are older, who started it, and what `add_events` has found in its
 /// events, such as what its answers have used. The append counts its pending items.
 #[must_use]
 pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> RunSummary {

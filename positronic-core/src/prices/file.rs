@@ -6,7 +6,7 @@
 use std::fmt;
 
 use indexmap::IndexMap;
-use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 
 use super::table::Price;
 use crate::record::is_invisible;
@@ -83,33 +83,21 @@ struct ModelPattern(String);
 
 impl<'de> de::Deserialize<'de> for ModelPattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
-
-        impl Visitor<'_> for Name {
-            type Value = ModelPattern;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a model, such as \"openai/gpt-5\"")
+        let check = |key: &str| {
+            if key.trim().is_empty() {
+                return Err(format!("`{key}` is not the name of a model, such as \"openai/gpt-5\""));
             }
-
-            fn visit_str<E: de::Error>(self, key: &str) -> Result<ModelPattern, E> {
-                let name = key.strip_suffix('*').unwrap_or(key);
-                if key.trim().is_empty() {
-                    return Err(E::invalid_value(Unexpected::Str(key), &self));
-                }
-                if name.contains('*') {
-                    return Err(E::custom(format!("`{key}` matches no model: a `*` is only allowed at the end")));
-                }
-                if key.trim() != key || key.contains(|letter: char| letter.is_control() || is_invisible(letter)) {
-                    return Err(E::custom(format!(
-                        "`{key}` matches no model: it has surrounding blanks or a line break"
-                    )));
-                }
-                Ok(ModelPattern(key.to_owned()))
+            if key.strip_suffix('*').unwrap_or(key).contains('*') {
+                return Err(format!("`{key}` matches no model: a `*` is only allowed at the end"));
             }
-        }
-
-        deserializer.deserialize_str(Name)
+            if key.trim() != key || key.contains(|letter: char| letter.is_control() || is_invisible(letter)) {
+                return Err(format!("`{key}` matches no model: it has surrounding blanks or a line break"));
+            }
+            Ok(())
+        };
+        deserializer
+            .deserialize_str(Words { expecting: "the name of a model, such as \"openai/gpt-5\"", check })
+            .map(Self)
     }
 }
 
@@ -132,7 +120,7 @@ mod tests {
             (r#""2026-11-01T10:00""#, one, "is not a date such as"),
             ("7", one, "expected a date in quotes"),
             (day, r#""currency": "", "prices": {}"#, "`` is not a currency such as EUR"),
-            (day, r#""prices": {"": {"input": 1, "output": 2}}"#, "expected the name of a model"),
+            (day, r#""prices": {"": {"input": 1, "output": 2}}"#, "`` is not the name of a model"),
             (day, r#""prices": {" a": {"input": 1, "output": 2}}"#, "` a` matches no model"),
             (day, r#""prices": {"a/*b": {"input": 1, "output": 2}}"#, "a `*` is only allowed at the end at line 2"),
             (

@@ -1,6 +1,6 @@
 //! Usage and cost of several runs together.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
 
 use super::cost::{Costs, Spent};
@@ -74,22 +74,12 @@ impl Bill {
     /// Sums up all runs.
     #[must_use]
     pub fn total(&self) -> Spent {
-        let mut spent = Spent::default();
-        for call in self.runs.values().flat_map(|costs| &costs.calls) {
-            spent += call;
-        }
-        spent
+        self.runs.values().flat_map(|costs| &costs.calls).collect()
     }
 
     /// Lists the models whose answers have an unknown cost, each once.
     #[must_use]
     pub fn unpriced(&self) -> Vec<&str> {
-        let mut models = Vec::new();
-        for model in self.runs.values().flat_map(Costs::unpriced) {
-            if !models.contains(&model) {
-                models.push(model);
-            }
-        }
-        models
+        self.runs.values().flat_map(Costs::unpriced).collect::<IndexSet<_>>().into_iter().collect()
     }
 }

@@ -1,10 +1,10 @@
 //! Usage and cost of a run, from its log and a price table.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 
 use crate::prices::PriceTable;
-use crate::record::{CODE, Charge, Event, EventKind, Money, Path, Seq, Usage};
+use crate::record::{CODE, Charge, Event, Money, Path, Seq, Usage};
 
 /// The usage and cost of a run.
 ///
@@ -62,11 +62,7 @@ impl CallCost {
     /// Computes the cost of an answer; `None` if the event is not an answer, or the answer is scripted in code.
     #[must_use]
     pub fn of(event: &Event, prices: &PriceTable) -> Option<Self> {
-        let metadata = match &event.kind {
-            EventKind::LoopModelResult { metadata, .. } => metadata,
-            EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => &**metadata,
-            _ => return None,
-        };
+        let metadata = event.kind.answer_metadata()?;
         if metadata.provider == CODE {
             return None;
         }
@@ -130,6 +126,14 @@ impl Spent {
     }
 }
 
+impl<'a> FromIterator<&'a CallCost> for Spent {
+    fn from_iter<I: IntoIterator<Item = &'a CallCost>>(calls: I) -> Self {
+        let mut spent = Self::default();
+        calls.into_iter().for_each(|call| spent += call);
+        spent
+    }
+}
+
 impl std::ops::AddAssign<&CallCost> for Spent {
     fn add_assign(&mut self, call: &CallCost) {
         self.calls += 1;
@@ -190,13 +194,8 @@ impl Costs {
     /// Lists the models whose answers have an unknown cost, in order of the first answer.
     #[must_use]
     pub fn unpriced(&self) -> Vec<&str> {
-        let mut models = Vec::new();
-        for call in self.calls.iter().filter(|call| call.cost == Cost::Unknown) {
-            if !models.contains(&call.model.as_str()) {
-                models.push(call.model.as_str());
-            }
-        }
-        models
+        let unpriced = self.calls.iter().filter(|call| call.cost == Cost::Unknown);
+        unpriced.map(|call| call.model.as_str()).collect::<IndexSet<_>>().into_iter().collect()
     }
 
     /// Sums up the recorded costs, which limits of money have counted. `None` if no answer has a cost. A cost in
@@ -219,10 +218,6 @@ impl Costs {
     }
 
     fn sum(&self, counts: impl Fn(&CallCost) -> bool) -> Spent {
-        let mut spent = Spent::default();
-        for call in self.calls.iter().filter(|call| counts(call)) {
-            spent += call;
-        }
-        spent
+        self.calls.iter().filter(|call| counts(call)).collect()
     }
 }

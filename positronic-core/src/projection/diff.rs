@@ -96,14 +96,8 @@ fn replayed(log: &[Arc<Event>]) -> Result<RunState, IllegalEvent> {
 
 /// Returns the content of a log without what differs between any two runs.
 fn said(log: &[Arc<Event>]) -> Vec<DivergentEvent> {
-    let attachment = |event: &&Arc<Event>| {
-        !matches!(
-            event.kind,
-            EventKind::RunClaimed { .. } | EventKind::RunReleased { .. } | EventKind::RunNotClaimed { .. }
-        )
-    };
     log.iter()
-        .filter(attachment)
+        .filter(|event| !event.kind.is_about_workers())
         .map(|event| {
             let mut body = event.kind.to_value();
             if let Some(fields) = body.as_object_mut() {

@@ -1,11 +1,11 @@
 //! What people change in a schedule's record.
 
 use super::due::{MAX_DUE, latest};
+use super::history::{Tick, TickOutcome, TickReason};
 use super::policy::{Overlap, Schedule};
 use super::record::ScheduleRecord;
 use super::spec::SpecError;
 use super::state::{BackfillError, MAX_QUEUED, PausedSchedule, QueuedTick};
-use super::tick::{Tick, TickOutcome, TickReason};
 use super::times::Times;
 use crate::record::{TickCause, Timestamp};
 

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::catch_up::catch_up;
 use super::due::{due, jitter};
+use super::history::{Tick, TickOutcome, TickReason};
 use super::policy::{CatchUp, Overlap, Schedule};
 use super::spec::SpecError;
 use super::state::{BrokenSchedule, Observed, PausedSchedule, QueuedTick, StartedTick};
-use super::tick::{Tick, TickOutcome, TickReason};
 use super::times::Times;
 use crate::record::encoding::skip::is_default;
 use crate::record::{RunId, Scheduled, Status, TickCause, Timestamp};

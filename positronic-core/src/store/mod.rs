@@ -30,7 +30,6 @@ mod memory;
 mod pages;
 pub mod prelude;
 mod query;
-mod run_query;
 mod sink;
 mod sums;
 mod timer;
@@ -61,9 +60,6 @@ pub use pages::{PendingPages, RunPages};
 pub use query::{
     EventMatch, EventMatches, EventSearch, PendingCursor, PendingFilter, PendingItem, RunCursor, RunFilter,
     TimerFilter, TimerOwner, WaitingRun,
-};
-pub use run_query::{
-    FoundRuns, QUERY_KEYS, QueryClock, QueryError, RunQuery, RunSearch, count_runs, find_runs, sum_runs,
 };
 pub use sink::SinkStore;
 pub use sums::RunSums;

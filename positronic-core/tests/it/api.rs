@@ -17,6 +17,7 @@ const CRATES: &[(&str, &str)] = &[
     ("positronic_net", "../integrations/net"),
     ("positronic_openai", "../integrations/models/openai"),
     ("positronic_plugins", "../integrations/plugins"),
+    ("positronic_query", "../integrations/query"),
     ("positronic_sqlite", "../integrations/stores/sqlite"),
     ("positronic_store_suite", "../integrations/stores/suite"),
     ("positronic_templates", "../integrations/templates"),

@@ -9,8 +9,9 @@ use std::collections::HashSet;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
-use syn::{Attribute, ConstParam, FnArg, GenericParam, Generics, LitStr, ReturnType, Type, parse_quote};
+use syn::{Attribute, FnArg, Generics, LitStr, ReturnType, Type, parse_quote};
 
+use super::arguments::{Arguments, named};
 use super::flags::{FlagCall, Flags, Value};
 use super::function::{Function, is_lint_level};
 use super::parameters::{Parameter, Parameters};
@@ -35,15 +36,9 @@ pub(super) fn tool(
     let header = Header::new(function, parameters.context.as_ref());
     let work = work(function);
     let arguments_type = header.names.free("Arguments", here);
-    let arguments_generics = used_generics(&function.signature.generics, parameters);
-    let (arguments_impl, arguments_of, _) = arguments_generics.split_for_impl();
-    let fields = parameters.arguments().map(|argument| {
-        let (attributes, name, ty) = (&argument.field_attributes, &argument.name, &argument.ty);
-        quote!(#(#attributes)* #name: #ty)
-    });
-    // `flatten` takes the remaining fields, so serde rejects the two together.
-    let flattened = parameters.arguments().any(|argument| argument.field_attributes.iter().any(is_flatten));
-    let strict = (!flattened).then(|| quote!(, deny_unknown_fields));
+    let Arguments { definition, generics } =
+        Arguments::new(&arguments_type, &function.signature.generics, parameters, here);
+    let (_, arguments_of, _) = generics.split_for_impl();
 
     let turbofish = turbofish(&function.signature.generics);
     let values = parameters.list.iter().map(|parameter| match parameter {
@@ -61,10 +56,7 @@ pub(super) fn tool(
     let execute = Ident::new("execute", Span::call_site().located_at(result_span(function)));
 
     header.write(&quote_spanned! {here=>
-        #[derive(::positronic_core::__private::serde::Deserialize, ::positronic_core::__private::schemars::JsonSchema)]
-        #[serde(crate = "::positronic_core::__private::serde" #strict)]
-        #[schemars(crate = "::positronic_core::__private::schemars")]
-        struct #arguments_type #arguments_impl { #(#fields),* }
+        #definition
 
         #work
 
@@ -152,10 +144,6 @@ fn is_outer(attribute: &Attribute) -> bool {
     is_lint_level(attribute) || others.iter().any(|name| attribute.path().is_ident(name))
 }
 
-fn is_flatten(attribute: &Attribute) -> bool {
-    attribute.path().is_ident("serde") && words(attribute.to_token_stream()).contains("flatten")
-}
-
 pub(crate) fn builder_call(call: &FlagCall) -> TokenStream {
     let method = Ident::new(call.method, call.span);
     let value = match &call.value {
@@ -180,32 +168,10 @@ fn result_span(function: &Function) -> Span {
     }
 }
 
-/// Returns the generics that the arguments' types use, without bounds: the derives add theirs.
-fn used_generics(generics: &Generics, parameters: &Parameters) -> Generics {
-    let used: HashSet<String> =
-        parameters.arguments().flat_map(|argument| words(argument.ty.to_token_stream())).collect();
-    let params = generics.params.iter().filter_map(|param| match param {
-        GenericParam::Type(param) => Some(GenericParam::Type(param.ident.clone().into())),
-        GenericParam::Const(param) => Some(GenericParam::Const(ConstParam { default: None, ..param.clone() })),
-        GenericParam::Lifetime(_) => None,
-    });
-    let params = params.filter(|param| named(param).is_some_and(|name| used.contains(&name.to_string())));
-    Generics { params: params.collect(), ..Generics::default() }
-}
-
 /// Passes the function's own type parameters to the author's function.
 fn turbofish(generics: &Generics) -> TokenStream {
     let names: Vec<&Ident> = generics.params.iter().filter_map(named).collect();
     if names.is_empty() { TokenStream::new() } else { quote!(::<#(#names),*>) }
-}
-
-/// Returns the name of a type or constant parameter.
-fn named(param: &GenericParam) -> Option<&Ident> {
-    match param {
-        GenericParam::Type(param) => Some(&param.ident),
-        GenericParam::Const(param) => Some(&param.ident),
-        GenericParam::Lifetime(_) => None,
-    }
 }
 
 /// The identifiers that the author's function uses.

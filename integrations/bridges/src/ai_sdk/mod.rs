@@ -26,7 +26,7 @@ use serde::Deserialize;
 use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer};
 use crate::history::{History, LogReader, history};
 use crate::leg::Leg;
-use crate::projection::{Projection, is_about_workers};
+use crate::projection::Projection;
 use crate::shared::{MAX_BODY, Shared, TEXT};
 use crate::thread::{Thread, text_question};
 use encoder::{AiSdk, TurnKind};
@@ -195,7 +195,7 @@ async fn has_new_event(cx: &RequestContext, row: &RunSummary, seq: Seq) -> Resul
     let grown = async {
         while let Some(update) = updates.next().await {
             if let RunUpdate::Event(event) = update?
-                && !is_about_workers(&event.kind)
+                && !event.kind.is_about_workers()
             {
                 return Ok(true);
             }

@@ -6,11 +6,6 @@ use serde_json::{Value, json};
 
 use super::{ApprovalOutcome, BrainOutcome, Item, Placed, Projection};
 
-/// Returns whether an event only says which worker has the run, or that none has taken it. Nothing of it is shown.
-pub(crate) const fn is_about_workers(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. } | EventKind::RunNotClaimed { .. })
-}
-
 /// A question that a call or a stage asks.
 pub(super) struct AskedQuestion {
     question: String,
@@ -30,7 +25,7 @@ impl Projection {
         if let Err(error) = self.state.apply(event) {
             tracing::warn!(run = %self.run, seq = %event.seq, %error, "a bridge cannot fold an event");
         }
-        if !is_about_workers(&event.kind) {
+        if !event.kind.is_about_workers() {
             self.next = event.seq.next();
         }
         if !self.is_hidden(&event.path) {

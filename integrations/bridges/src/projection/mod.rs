@@ -22,7 +22,7 @@ use positronic_core::record::{Path, RunId, Seq};
 use positronic_server::extension::Viewer;
 use serde_json::Value;
 
-pub(crate) use apply::{asks_for_text, is_about_workers};
+pub(crate) use apply::asks_for_text;
 pub(crate) use item::{ApprovalOutcome, BrainOutcome, Item, Placed, TextKind};
 
 /// Says which part of a state a browser sees: of the state of the brain with this title. `None` shows nothing.

@@ -5,7 +5,8 @@ use std::io;
 
 use positronic_core::record::{RunSummary, Timestamp};
 use positronic_core::runner::{Client, Clock as _, SystemClock};
-use positronic_core::store::{QueryClock, QueryError, RunFilter, RunQuery, RunSearch, find_runs};
+use positronic_core::store::RunFilter;
+use positronic_query::{QueryClock, QueryError, RunQuery, RunSearch, find_runs};
 
 use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, unclaimed_runs};
 use crate::cli::{Exit, RunsArgs};

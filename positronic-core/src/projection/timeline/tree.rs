@@ -116,10 +116,7 @@ fn nodes_in_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Node
 impl From<StoredTimeline> for Timeline {
     fn from(stored: StoredTimeline) -> Self {
         let StoredTimeline { seq, last, start, worker, usage, answers, currency, costs, nodes } = stored;
-        let mut spent = Spent::default();
-        for call in costs.iter().flat_map(|costs| &costs.calls) {
-            spent += call;
-        }
+        let spent = costs.iter().flat_map(|costs| &costs.calls).collect();
         let mut timeline = Self {
             seq,
             last,

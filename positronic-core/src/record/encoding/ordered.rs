@@ -8,15 +8,16 @@
 use std::fmt;
 
 use indexmap::IndexMap;
+use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// The keyword that lists the properties of an object in the author's order. It is not sent to providers.
 pub const PROPERTY_ORDERING: &str = "propertyOrdering";
 
 /// A JSON document whose objects keep the order of their keys.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum OrderedJson {
     /// A number, string, boolean, or `null`.
     Leaf(Value),
@@ -201,16 +202,6 @@ impl From<&str> for OrderedJson {
 impl From<String> for OrderedJson {
     fn from(text: String) -> Self {
         Self::Leaf(text.into())
-    }
-}
-
-impl Serialize for OrderedJson {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Leaf(value) => value.serialize(serializer),
-            Self::List(items) => items.serialize(serializer),
-            Self::Object(fields) => fields.serialize(serializer),
-        }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::record::path::Path;
 use crate::record::prompt::file::FileRef;
 use crate::record::prompt::part::Part;
 use crate::record::prompt::side_output::SideOutput;
+use crate::record::request::usage::ResponseMetadata;
 
 /// The version of the log's format that this crate writes.
 pub const FORMAT_VERSION: u32 = 1;
@@ -165,14 +166,10 @@ impl Event {
     /// to the full run; amounts in other currencies count as unknown.
     #[must_use]
     pub fn currency(&self) -> Option<&str> {
-        let metadata = match &self.kind {
-            EventKind::BrainStart(start) => {
-                return start.start.as_ref()?.shared_budget.as_ref()?.currency_of_limit();
-            }
-            EventKind::LoopModelResult { metadata, .. } => metadata,
-            EventKind::LoopAnswerRefused { metadata, .. } | EventKind::LoopAnswerBroken { metadata } => &**metadata,
-            _ => return None,
-        };
+        if let EventKind::BrainStart(start) = &self.kind {
+            return start.start.as_ref()?.shared_budget.as_ref()?.currency_of_limit();
+        }
+        let metadata = self.kind.answer_metadata()?;
         // An answer without a provider costs nothing, in no currency.
         metadata.cost.as_ref().filter(|_| !metadata.is_free()).map(|charge| charge.currency.as_str())
     }
@@ -300,6 +297,22 @@ impl EventKind {
             _ => None,
         });
         output.into_iter().chain(made)
+    }
+
+    /// Returns the metadata of a model's answer that has used tokens: a complete, a refused or a broken one.
+    #[must_use]
+    pub fn answer_metadata(&self) -> Option<&ResponseMetadata> {
+        match self {
+            Self::LoopModelResult { metadata, .. } => Some(metadata),
+            Self::LoopAnswerRefused { metadata, .. } | Self::LoopAnswerBroken { metadata } => Some(metadata),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it only says which worker has the run, or that none has taken it.
+    #[must_use]
+    pub const fn is_about_workers(&self) -> bool {
+        matches!(self, Self::RunClaimed { .. } | Self::RunReleased { .. } | Self::RunNotClaimed { .. })
     }
 
     /// Returns the kind as in an event's line: its `type` and its fields.

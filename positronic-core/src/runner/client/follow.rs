@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::follower::{Followed, Follower};
 use super::shared_log::SettledAt;
-use crate::record::{Delta, Event, EventKind, RunId, Seq, Status};
+use crate::record::{Delta, Event, RunId, Seq, Status};
 use crate::runner::worker::load;
 use crate::runner::worker::shared::{Shared, WorkerPhase};
 use crate::runner::{Client, RunHandle, Settled};
@@ -127,7 +127,7 @@ impl Updates {
         match self.follower.next().await? {
             Some(Followed::Delta(delta)) => return Ok(Some(RunUpdate::Delta(delta))),
             Some(Followed::Event(event)) => {
-                if !is_of_claims(&event.kind) {
+                if !event.kind.is_about_workers() {
                     self.settled = None;
                 }
                 return Ok(Some(RunUpdate::Event(event)));
@@ -161,11 +161,6 @@ impl Updates {
             Source::Log { .. } => self.follower.more().await,
         }
     }
-}
-
-/// Returns whether an event concerns only claims.
-const fn is_of_claims(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. } | EventKind::RunNotClaimed { .. })
 }
 
 impl Source {

@@ -27,10 +27,12 @@ use crate::store::{StoreError, TimerFilter};
 /// The maximum number of files and widgets of a call. Each one is an event.
 const OUTPUTS: usize = 1000;
 
+#[derive(Clone)]
 pub(in crate::runner) struct RunLink {
     // The author's code may keep a context after the end of its run.
     shared: Weak<Shared>,
-    reports: Reports,
+    /// `None` if the code reruns after a restart to find its functions: it reads only.
+    reports: Option<Reports>,
     /// The size limit of documents.
     max_bytes: usize,
     /// The time limit of guards and hooks.
@@ -59,7 +61,7 @@ impl RunLink {
     pub(in crate::runner) fn new(shared: &Arc<Shared>, reports: Reports) -> Self {
         let RunnerSettings { max_document_bytes: max_bytes, hook_timeout, .. } = shared.runner.settings;
         let shared = Arc::downgrade(shared);
-        Self { shared, reports, max_bytes, hook_timeout, drafted: Vec::new(), counts: Arc::default() }
+        Self { shared, reports: Some(reports), max_bytes, hook_timeout, drafted: Vec::new(), counts: Arc::default() }
     }
 
     /// Returns the size limit of documents in bytes.
@@ -74,10 +76,17 @@ impl RunLink {
 
     /// Returns a link for the author's code that runs after drafted events, and sees their prompts. Other code does not.
     pub(super) fn after(&self, drafted: &[Arc<Event>]) -> Self {
-        let (shared, reports) = (self.shared.clone(), self.reports.clone());
-        let counts = Arc::clone(&self.counts);
-        let (max_bytes, hook_timeout) = (self.max_bytes, self.hook_timeout);
-        Self { shared, reports, max_bytes, hook_timeout, drafted: drafted.to_vec(), counts }
+        Self { drafted: drafted.to_vec(), ..self.clone() }
+    }
+
+    /// Returns a link for author's code that reruns after a restart to find its functions. It cannot ask or record anything.
+    pub(in crate::runner) fn read_only(&self) -> Self {
+        Self { reports: None, ..self.clone() }
+    }
+
+    fn reports(&self) -> Result<Reports> {
+        let refused = || Error::new("an iteration that is restored after a restart cannot ask or record anything");
+        self.reports.clone().ok_or_else(refused)
     }
 
     fn prompts<T>(&self, read: impl FnOnce(&Prompts) -> T) -> Option<T> {
@@ -127,6 +136,7 @@ impl RunLink {
 
 impl Link for RunLink {
     fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
+        let Some(reports) = &self.reports else { return Ok(path.public_id()) };
         match &output {
             SideOutput::Widget(widget) => recordable("the widget's data", &widget.data, self.max_bytes)?,
             SideOutput::Custom(custom) => recordable("the output's data", &custom.data, self.max_bytes)?,
@@ -154,13 +164,14 @@ impl Link for RunLink {
         if index < recorded {
             return Ok(id);
         }
-        _ = self.reports.send(Box::new(Report::Output { path: path.clone(), id: id.clone(), output }));
+        _ = reports.send(Box::new(Report::Output { path: path.clone(), id: id.clone(), output }));
         Ok(id)
     }
 
     fn keep(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<String>> {
-        let shared = self.shared.upgrade();
+        let (shared, reports) = (self.shared.upgrade(), self.reports());
         Box::pin(async move {
+            reports?;
             let shared = shared.ok_or_else(|| Error::new("the run has ended, so its files are no longer stored"))?;
             store_file(&shared, &bytes).await.map_err(|error| match error {
                 StoreError::Failed { message } => Error::new(format!("cannot store the file: {message}")),
@@ -197,7 +208,7 @@ impl Link for RunLink {
     }
 
     fn progress(&self, path: &Path, text: String) {
-        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(shared) = self.shared.upgrade().filter(|_| self.reports.is_some()) else { return };
         let n = self.count(path, |counts| {
             let n = counts.progress;
             counts.progress = n.saturating_add(1);
@@ -214,10 +225,10 @@ impl Link for RunLink {
         // The questions before an iteration, and those about its answer, are asked one after the other.
         let turn = matches!(path.last(), Some(Segment::Iteration(_) | Segment::Question(..)))
             .then(|| self.turn(&path, "model"));
-        let reports = self.reports.clone();
+        let reports = self.reports();
         let open = self.open_question(&path);
         Box::pin(async move {
-            let _open = open;
+            let (_open, reports) = (open, reports?);
             let turn = match turn {
                 Some(turn) => Some(turn.lock_owned().await),
                 None => None,
@@ -261,6 +272,7 @@ impl Link for RunLink {
         work: BoxFuture<'a, Result<Value>>,
     ) -> BoxFuture<'a, Result<Arc<Value>>> {
         Box::pin(async move {
+            let reports = self.reports()?;
             let gone = || Error::new("the run's worker has stopped, so the value is not recorded");
             // In turn, so that a value with the same name is computed once.
             let turn = self.turn(path, name).lock_owned().await;
@@ -271,14 +283,15 @@ impl Link for RunLink {
             recordable(&format!("the value `{name}`"), &value, self.max_bytes)?;
             let (reply, kept) = oneshot::channel();
             let report = Report::Value { path: path.clone(), name: name.to_owned(), value, reply, turn };
-            self.reports.send(Box::new(report)).map_err(|_| gone())?;
+            reports.send(Box::new(report)).map_err(|_| gone())?;
             kept.await.map_err(|_| gone())?
         })
     }
 
     fn start_child(&self, path: &Path, child: NewChild) -> BoxFuture<'static, Result<RunId>> {
-        let (shared, reports, path) = (self.shared.upgrade(), self.reports.clone(), path.clone());
+        let (shared, reports, path) = (self.shared.upgrade(), self.reports(), path.clone());
         Box::pin(async move {
+            let reports = reports?;
             let shared = shared.ok_or_else(|| Error::new("the run has ended, so it starts no child run"))?;
             start_child(&shared, &reports, path, child).await
         })
@@ -302,89 +315,5 @@ impl Link for RunLink {
 
     fn action(&self, name: &str) -> Option<Arc<ToolDefinition>> {
         self.shared.upgrade()?.runner.code.actions.get(name).cloned()
-    }
-}
-
-/// A read-only link for author's code that reruns after a restart to find its functions.
-pub(in crate::runner) struct Quiet(pub(in crate::runner) Arc<dyn Link>);
-
-impl Quiet {
-    fn refused<T: Send + 'static>() -> BoxFuture<'static, Result<T>> {
-        let reason = "an iteration that is restored after a restart cannot ask or record anything";
-        Box::pin(std::future::ready(Err(Error::new(reason))))
-    }
-}
-
-impl Link for Quiet {
-    fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
-        _ = output;
-        Ok(path.public_id())
-    }
-
-    fn keep(&self, _: Vec<u8>) -> BoxFuture<'static, Result<String>> {
-        Self::refused()
-    }
-
-    fn is_approved(&self, call: &Path) -> bool {
-        self.0.is_approved(call)
-    }
-
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-
-    fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>> {
-        self.0.triggers()
-    }
-
-    fn fired(&self) -> Option<Fired> {
-        self.0.fired()
-    }
-
-    fn scheduled(&self) -> Option<Scheduled> {
-        self.0.scheduled()
-    }
-
-    fn progress(&self, _: &Path, _: String) {}
-
-    fn ask(&self, _: Path, _: Question) -> BoxFuture<'static, Result<ModelResponse>> {
-        Self::refused()
-    }
-
-    fn limit<'a>(&'a self, path: &'a Path, hook: BoxFuture<'a, ()>) -> BoxFuture<'a, Result<(), Duration>> {
-        self.0.limit(path, hook)
-    }
-
-    fn once<'a>(
-        &'a self,
-        _: &'a Path,
-        _: &'a str,
-        _: BoxFuture<'a, Result<Value>>,
-    ) -> BoxFuture<'a, Result<Arc<Value>>> {
-        Self::refused()
-    }
-
-    fn start_child(&self, _: &Path, _: NewChild) -> BoxFuture<'static, Result<RunId>> {
-        Self::refused()
-    }
-
-    fn record(&self, path: &Path) -> Option<Prompt> {
-        self.0.record(path)
-    }
-
-    fn messages(&self, path: &Path) -> Vec<Message> {
-        self.0.messages(path)
-    }
-
-    fn brain(&self, title: &str) -> Option<Arc<BrainDefinition>> {
-        self.0.brain(title)
-    }
-
-    fn brains(&self) -> Vec<String> {
-        self.0.brains()
-    }
-
-    fn action(&self, name: &str) -> Option<Arc<ToolDefinition>> {
-        self.0.action(name)
     }
 }

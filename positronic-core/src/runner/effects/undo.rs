@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::link::RunLink;
 use crate::definition::{AnyServices, BrainDefinition, ConfigureFn, NestedDefinition, Scope, StepFn, ToolBody};
 use crate::error::{Error, Result};
 use crate::machine::{RunState, Undoable};
@@ -27,7 +28,8 @@ pub(super) fn undo_step(worker: &mut Worker, path: &Path) -> Option<Result<(Step
     scope.options = scope.state.with_json(Arc::clone(&undoable.options));
     scope.state = scope.state.with_json(Arc::clone(&undoable.state));
     let Some(definition) = worker.frames.definition(&owner).cloned() else { return Some(Err(missing(&undoable.path))) };
-    let undone = Arc::new(Undone { shared: Arc::clone(&worker.shared), owner, definition, undoable });
+    let (shared, link) = (Arc::clone(&worker.shared), Arc::clone(&worker.link));
+    let undone = Arc::new(Undone { shared, link, owner, definition, undoable });
     let run: StepFn = Arc::new(move |scope| {
         let (undone, state) = (Arc::clone(&undone), state.clone());
         Box::pin(async move {
@@ -46,6 +48,7 @@ fn missing(path: &Path) -> Error {
 /// A stage that is undone by a brain around it.
 struct Undone {
     shared: Arc<Shared>,
+    link: Arc<RunLink>,
     /// The path of the brain that undoes it.
     owner: Path,
     /// The code of that brain.
@@ -104,7 +107,7 @@ impl Undone {
         let tool = &then.call(call).ok_or_else(missing)?.tool;
         scope.options = scope.state.with_json(Arc::clone(&brain.options));
         scope.path = frame.path.clone();
-        let definition = configured_again(frame, brain, configure, scope).await?;
+        let definition = configured_again(frame, brain, configure, scope, &self.link).await?;
         match definition.tools.get(tool.as_str()).map(|tool| &tool.body) {
             Some(ToolBody::Brain(nested)) => Ok(nested.clone()),
             Some(ToolBody::Function { .. }) | None => Err(missing()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backon::BackoffBuilder as _;
 
-use crate::machine::{IllegalEvent, RunState, describe, pending, summary};
+use crate::machine::{IllegalEvent, RunState, add_events, pending, summary};
 use crate::record::{Claim, Epoch, Event, NewEvent, RunId, RunSummary, Seq, SignalId, Timestamp};
 use crate::runner::clock::pauses;
 use crate::store::{Append, EventStore, Index, SavedPrompts, Snapshot, StoreError, TimerChange};
@@ -152,7 +152,7 @@ pub(super) fn summary_after(
     events: &[Arc<Event>],
 ) -> RunSummary {
     let mut summary = summary(run, state, row);
-    describe(&mut summary, state, events);
+    add_events(&mut summary, state, events);
     summary
 }
 

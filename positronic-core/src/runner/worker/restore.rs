@@ -17,7 +17,7 @@ use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState};
 use crate::record::{Change, EventKind, Path, RunId, Segment, ToolDecl};
 use crate::runner::effects::caller_tools;
 use crate::runner::effects::continued::stay;
-use crate::runner::effects::link::{Quiet, RunLink};
+use crate::runner::effects::link::RunLink;
 use crate::runner::effects::plugin_hooks::found_again;
 
 /// Restores the code of the open frames: the author's configurations rerun on the state that they saw. Plugins may take any
@@ -126,7 +126,7 @@ impl Frames {
         if matches!(loop_at.phase, LoopPhase::Prepare) {
             return Ok(());
         }
-        let yielded = match configured_again(loop_at, brain, configure, scope).await {
+        let yielded = match configured_again(loop_at, brain, configure, scope, link).await {
             Ok(yielded) => yielded,
             Err(error) => {
                 self.broken.push((loop_at.path.clone(), error.to_string()));
@@ -175,6 +175,7 @@ pub(in crate::runner) async fn configured_again(
     brain: &BrainFrame,
     configure: &ConfigureFn,
     mut scope: Scope,
+    link: &RunLink,
 ) -> crate::Result<LoopDefinition> {
     scope.state = scope.state.with_json(Arc::clone(&loop_at.seen));
     scope.plugins = loop_at.seen_plugins.clone();
@@ -182,7 +183,7 @@ pub(in crate::runner) async fn configured_again(
     if let Some(Segment::Stage(stage)) = loop_at.path.last() {
         stay(&mut yielded, brain, stage, Some(loop_at));
     }
-    scope.link = Arc::new(Quiet(scope.link));
+    scope.link = Arc::new(link.read_only());
     scope.path = loop_at.path.iteration(loop_at.iteration);
     yielded.begun = Some(Arc::clone(&loop_at.prepared.tools));
     let mut yielded = found_again(yielded, scope).await;

@@ -2,9 +2,8 @@
 
 use axum::response::Response;
 use positronic_core::record::{RunSummary, Status};
-use positronic_core::store::{
-    FoundRuns, QueryClock, QueryError, RunCursor, RunQuery, RunSearch, RunSums, count_runs, find_runs, sum_runs,
-};
+use positronic_core::store::{RunCursor, RunSums};
+use positronic_query::{FoundRuns, QueryClock, QueryError, RunQuery, RunSearch, count_runs, find_runs, sum_runs};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

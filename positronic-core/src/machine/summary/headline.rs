@@ -5,7 +5,7 @@
 use std::io::{self, Write as _};
 use std::sync::Arc;
 
-use super::state::RunState;
+use crate::machine::state::RunState;
 use crate::record::encoding::scratch::with_scratch;
 use crate::record::{Decision, Event, EventKind, Path, Segment};
 

@@ -1,4 +1,4 @@
-//! A recorded tick: a nominal time of a schedule, and what happened at it.
+//! The history of a schedule: its ticks, and what happened at each. Data only: `record.rs` and `overlap.rs` decide what happens.
 
 use std::fmt;
 

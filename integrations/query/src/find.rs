@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::needle::Needle;
 use super::parse::RunQuery;
-use crate::record::{RunSummary, Timestamp};
-use crate::store::{
+use positronic_core::record::{RunSummary, Timestamp};
+use positronic_core::store::{
     EventMatch, EventSearch, EventStore, FigureFilter, RunCounts, RunCursor, RunFilter, RunSums, StoreError,
 };
 
@@ -71,9 +71,9 @@ pub async fn find_runs(store: &dyn EventStore, search: &RunSearch<'_>) -> Result
         return Ok(FoundRuns { rows: store.runs(&filter).await?, ..FoundRuns::default() });
     };
     if let [Needle::Text(text)] = &**needles
-        && let Some(by_id) = by_id(store, text, &filter).await?
+        && let Some(mut by_id) = by_id(store, text, &filter).await?
     {
-        let by_id = RunFilter { after: filter.after, limit: Some(search.most), ..by_id };
+        (by_id.after, by_id.limit) = (filter.after, Some(search.most));
         return Ok(FoundRuns { rows: store.runs(&by_id).await?, ..FoundRuns::default() });
     }
     let is_certain = |needle: &Needle| needle.is_plain() && search.shown.is_none();
@@ -107,7 +107,7 @@ pub async fn find_runs(store: &dyn EventStore, search: &RunSearch<'_>) -> Result
         passed = Some(run.clone());
         let mut has_all = true;
         for other in others {
-            let within = RunFilter { prefix: Some(run.as_str().to_owned()), ..RunFilter::default() };
+            let within = RunFilter::builder().prefix(run.as_str()).build();
             let mut wanted = EventSearch::new(other.text(), MAX_COMPARED).within(within);
             wanted.once = is_certain(other);
             let hits = store.search(&wanted).await?.found;
@@ -159,8 +159,10 @@ async fn conditions(store: &dyn EventStore, query: &RunQuery) -> Result<RunFilte
 
 /// Returns the filter for the runs of which a text is the id, its beginning or its end; `None` without such a run.
 async fn by_id(store: &dyn EventStore, text: &str, filter: &RunFilter) -> Result<Option<RunFilter>, StoreError> {
-    let one = RunFilter { after: None, limit: Some(1), ..filter.clone() };
-    let prefix = RunFilter { prefix: Some(text.to_owned()), ..one.clone() };
+    let mut ends = filter.clone();
+    (ends.after, ends.limit) = (None, Some(1));
+    let mut prefix = ends.clone();
+    prefix.prefix = Some(text.to_owned());
     if store.runs(&prefix).await?.first().is_some_and(|row| text.len() >= BEGINNING || row.run.as_str() == text) {
         return Ok(Some(prefix));
     }
@@ -169,14 +171,14 @@ async fn by_id(store: &dyn EventStore, text: &str, filter: &RunFilter) -> Result
         && text.bytes().all(|byte| byte.is_ascii_hexdigit())
         && text.bytes().any(|byte| byte.is_ascii_digit())
         && text.bytes().any(|byte| byte.is_ascii_alphabetic());
-    let ends = RunFilter { ends: vec![text.to_ascii_lowercase()], ..one };
+    ends.ends = vec![text.to_ascii_lowercase()];
     Ok(if is_end && !store.runs(&ends).await?.is_empty() { Some(ends) } else { None })
 }
 
 /// Returns the title of the brain that a person has typed, regardless of case and punctuation, or by its beginning; the text itself
 /// if no run has such a brain.
 async fn title(store: &dyn EventStore, written: &str) -> Result<String, StoreError> {
-    let exact = RunFilter { brain: Some(written.to_owned()), limit: Some(1), ..RunFilter::default() };
+    let exact = RunFilter::builder().brain(written).limit(1).build();
     if !store.runs(&exact).await?.is_empty() {
         return Ok(written.to_owned());
     }

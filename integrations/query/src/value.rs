@@ -8,7 +8,7 @@ use jiff::tz::{Offset, TimeZone};
 
 use super::error::nearest;
 use super::parse::QueryClock;
-use crate::record::{Money, Status, Timestamp};
+use positronic_core::record::{Money, Status, Timestamp};
 
 /// Why a value cannot be read, and what was probably meant.
 pub(super) type RefusedValue = (String, Option<String>);

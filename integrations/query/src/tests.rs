@@ -1,7 +1,7 @@
 use super::needle::Needle;
 use super::*;
-use crate::record::{Money, Status, Timestamp};
-use crate::store::RunFilter;
+use positronic_core::record::{Money, Status, Timestamp};
+use positronic_core::store::RunFilter;
 
 /// 2026-11-27 23:30 UTC, in a zone that is an hour ahead.
 const CLOCK: QueryClock = QueryClock { now: Timestamp(1_795_822_200_000_000), utc_offset: 3600 };

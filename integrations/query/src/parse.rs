@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::error::{QueryError, nearest};
 use super::needle::Needle;
 use super::value::{RefusedValue, costs, statuses, time};
-use crate::record::Timestamp;
-use crate::store::RunFilter;
+use positronic_core::record::Timestamp;
+use positronic_core::store::RunFilter;
 
 /// The keys of the language, each with what its value is.
 pub const QUERY_KEYS: [(&str, &str); 11] = [
@@ -40,7 +40,7 @@ pub struct QueryClock {
 ///
 /// ```
 /// use positronic_core::record::{Status, Timestamp};
-/// use positronic_core::store::{QueryClock, RunQuery};
+/// use positronic_query::{QueryClock, RunQuery};
 ///
 /// let clock = QueryClock { now: Timestamp(1_700_000_000_000_000), utc_offset: 0 };
 /// let query = RunQuery::parse("brain:support status:failed cost:>0.1 since:7d", clock)?;
@@ -48,7 +48,7 @@ pub struct QueryClock {
 ///
 /// let error = RunQuery::parse("stats:failed", clock).unwrap_err();
 /// assert_eq!(error.to_string(), "`stats`: there is no such key; did you mean `status`?");
-/// # Ok::<(), positronic_core::store::QueryError>(())
+/// # Ok::<(), positronic_query::QueryError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunQuery {
