@@ -17,7 +17,7 @@ use super::cost_line::cost;
 use super::figures::{amount, duration, many, tokens, until_due, used_of};
 use super::routing::routing_summary;
 use super::shown_answer::{ShownAnswer, ShownPart};
-use super::view::failure;
+use super::view::{failure, is_asked_in_loop};
 use super::words::{self, by, why};
 use super::{arguments, limit_question, one_line, shorten, value_line};
 
@@ -359,7 +359,7 @@ fn of_answer(timeline: &Timeline, answer: &AnswerNode, node: &Node) -> Option<St
         _ if answered.metadata.provider == CODE => "code",
         Some(Segment::Question(..)) => "the model of a guard",
         // A question before an iteration.
-        Some(Segment::Iteration(_)) if answer.question.is_some() => "the model of a guard or a plugin",
+        _ if is_asked_in_loop(timeline, node, answer) => "the model of a guard or a plugin",
         _ => "the model",
     };
     let way = routing_summary(&answered.metadata).map_or_else(String::new, |way| format!(" ({way})"));
