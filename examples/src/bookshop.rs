@@ -199,10 +199,7 @@ pub fn parcel() -> Brain<Order, Sent, Shop> {
         .step("Reserve", async |cx| Ok(Order::clone(&cx.options)))
         .wait(
             "Payment",
-            |w| {
-                w.on(ShopWebhooks::new().payment, |order: &Order| order.number.clone(), Some)
-                    .after(Duration::from_hours(72), || None)
-            },
+            |w| w.on(ShopWebhooks::new().payment, |order| order.number.clone()).within(Duration::from_hours(72)),
             |order, payment| match payment {
                 Some(Payment { euros }) => Sent::Parcel { titles: order.titles, paid: euros },
                 None => Sent::Unpaid,

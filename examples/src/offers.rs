@@ -117,11 +117,7 @@ fn post() -> Brain<String, String> {
     brain("Post")
         .options::<String>()
         .step("Book", async |cx| Ok(cx.options.to_string()))
-        .wait(
-            "Pick-up",
-            |w| w.on(webhook::<PickUp>("post"), String::clone, |pick_up| pick_up),
-            |_, pick_up| pick_up.day,
-        )
+        .wait("Pick-up", |w| w.on(webhook::<PickUp>("post"), String::clone), |_, pick_up| pick_up.day)
         .build()
 }
 

@@ -101,11 +101,6 @@ pub struct Payment {
     pub amount: u32,
 }
 
-enum Bank {
-    Paid(Payment),
-    Silent,
-}
-
 /// Finds the cause of a fault: a loop that ends with a value.
 fn diagnosis() -> Brain<String, Cause> {
     brain("Diagnosis")
@@ -166,14 +161,10 @@ pub fn warranty() -> Brain<Claim, Result<Vec<String>, Declined>> {
         .sleep("Let it settle", |_| Duration::from_millis(10))
         .wait(
             "Bank",
-            |w| {
-                w.on(webhook::<Payment>("bank"), |case: &Case| case.claim.id.clone(), Bank::Paid)
-                    .after(Duration::from_hours(72), || Bank::Silent)
-                    .fresh()
-            },
-            |case, event| match event {
-                Bank::Paid(Payment { amount }) => case.and(format!("paid {amount} euros")),
-                Bank::Silent => case.and("the bank has not answered"),
+            |w| w.on(webhook::<Payment>("bank"), |case| case.claim.id.clone()).within(Duration::from_hours(72)).fresh(),
+            |case, payment| match payment {
+                Some(Payment { amount }) => case.and(format!("paid {amount} euros")),
+                None => case.and("the bank has not answered"),
             },
         )
         .result(|case| case.log.clone())

@@ -191,6 +191,25 @@ fn what_guards_have_done_is_in_the_lines_of_a_run_and_in_its_report() {
 }
 
 #[test]
+fn answer_to_a_prompt_or_a_step_is_that_of_the_model() {
+    let asks = brain("Asks")
+        .prompt("Sort", |cx| cx.system("Sort.").ask::<String>("What is it?"), |(), kind| kind)
+        .step("Write", async |cx| cx.model().ask("Write.").await);
+    let model = ScriptedModel::new([Reply::text(json!({ "value": "a bill" }).to_string()), Reply::text("A letter.")]);
+    let desk = Desk::new();
+    let run =
+        desk.call(&Project::new().brain(asks).model(Tier::Normal, Arc::new(model)), &["run", "asks", "--id", "asks"]);
+    assert!(
+        run.err.contains("Sort: the model answered in ") && run.err.contains("Write: the model answered in "),
+        "{}",
+        run.err
+    );
+
+    let show = desk.call(&Project::new(), &["show", "asks"]).out;
+    assert!(show.contains("a bill") && show.contains("A letter."), "{show}");
+}
+
+#[test]
 fn guard_that_stops_a_loop_has_an_exit_code() {
     let desk = Desk::new();
     assert_eq!(desk.call(&guarded(true), &["run", "guarded", "--id", "stopped"]).code, 9);

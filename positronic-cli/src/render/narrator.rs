@@ -17,7 +17,7 @@ use super::cost_line::cost;
 use super::figures::{amount, duration, many, tokens, until_due, used_of};
 use super::routing::routing_summary;
 use super::shown_answer::{ShownAnswer, ShownPart};
-use super::view::failure;
+use super::view::{failure, is_asked_in_loop};
 use super::words::{self, by, why};
 use super::{arguments, limit_question, one_line, shorten, value_line};
 
@@ -328,11 +328,6 @@ fn of_stage(timeline: &Timeline, node: &Node, stage: &StageNode) -> Vec<String> 
         .collect()
 }
 
-fn is_of_step(timeline: &Timeline, node: &Node) -> bool {
-    let stage = node.path.parent().and_then(|stage| timeline.stage(&stage));
-    stage.is_some_and(|stage| stage.stage == StageKind::Step)
-}
-
 fn of_answer(timeline: &Timeline, answer: &AnswerNode, node: &Node) -> Option<String> {
     let answered = match answer.outcome.as_ref()? {
         AnswerOutcome::Answered(answered) => answered,
@@ -363,10 +358,8 @@ fn of_answer(timeline: &Timeline, answer: &AnswerNode, node: &Node) -> Option<St
     let who = match node.path.last() {
         _ if answered.metadata.provider == CODE => "code",
         Some(Segment::Question(..)) => "the model of a guard",
-        // A question before an iteration. A step asks in its own name.
-        Some(Segment::Iteration(_)) if answer.question.is_some() && !is_of_step(timeline, node) => {
-            "the model of a guard or a plugin"
-        }
+        // A question before an iteration.
+        _ if is_asked_in_loop(timeline, node, answer) => "the model of a guard or a plugin",
         _ => "the model",
     };
     let way = routing_summary(&answered.metadata).map_or_else(String::new, |way| format!(" ({way})"));

@@ -139,7 +139,7 @@ impl View {
     fn leaves_a_line(&self, node: &Node) -> bool {
         match &node.kind {
             // What a guard or a plugin makes of it has a line.
-            NodeKind::Answer(answer) if is_asked_in_loop(node, answer) => {
+            NodeKind::Answer(answer) if is_asked_in_loop(&self.timeline, node, answer) => {
                 matches!(answer.outcome, Some(AnswerOutcome::Failed { .. }))
             }
             NodeKind::Answer(answer) => is_shown(answer),
@@ -280,9 +280,10 @@ fn is_loop(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::Stage(stage) if stage.stage.has_iterations())
 }
 
-/// Returns whether a guard or a plugin of a loop has asked it.
-fn is_asked_in_loop(node: &Node, answer: &AnswerNode) -> bool {
-    answer.question.is_some() && matches!(node.path.last(), Some(Segment::Iteration(_) | Segment::Question(..)))
+/// Returns whether a guard or a plugin of a loop has asked it, and not a step or a prompt, whose questions have paths of the same form.
+pub(super) fn is_asked_in_loop(timeline: &Timeline, node: &Node, answer: &AnswerNode) -> bool {
+    let asker = node.path.parent().and_then(|asker| timeline.at(&asker));
+    answer.question.is_some() && (matches!(node.path.last(), Some(Segment::Question(..))) || asker.is_some_and(is_loop))
 }
 
 /// Returns whether an answer has lines, now or while it streams.

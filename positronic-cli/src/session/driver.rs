@@ -265,10 +265,11 @@ impl Session<'_> {
                         return Ok(ControlFlow::Break(ending));
                     }
                 }
-                Next::Ready(_) if waits && self.is_left_to_others().await? => {
-                    return Ok(ControlFlow::Break(Ending::Left(self.run.pending())));
-                }
                 Next::Ready(_) => {
+                    let left = if waits { self.left_to_others().await? } else { None };
+                    if let Some(pending) = left {
+                        return Ok(ControlFlow::Break(Ending::Left(pending)));
+                    }
                     // A store that cannot be read now says nothing about the worker.
                     let is_unclaimed = self.is_unclaimed().await.unwrap_or_default();
                     unclaimed = if is_unclaimed { unclaimed.saturating_add(1) } else { 0 };
@@ -293,19 +294,22 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Returns whether the session ends because the awaited runs need answers. At a terminal it says where to give them.
-    async fn is_left_to_others(&mut self) -> Result<bool, Failure> {
+    /// Returns for what the run waits if the session ends because the awaited runs need answers. At a terminal it says where to give them.
+    async fn left_to_others(&mut self) -> Result<Option<Vec<Pending>>, Failure> {
+        let pending = self.run.pending();
         // A store that cannot be read now says nothing about other runs.
-        let items = self.awaited.items(&self.runner.client(), &self.run.pending()).await.unwrap_or_default();
-        let Some(items) = items else { return Ok(false) };
+        let items = self.awaited.items(&self.runner.client(), &pending).await.unwrap_or_default();
+        // The awaited run may have ended since, so that this one continues.
+        let waits = AwaitedRuns::are_all_of(&pending) && self.run.pending() == pending;
+        let Some(items) = items.filter(|_| waits) else { return Ok(None) };
         let watches = self.options.role == (Role::Watches { until_waiting: false });
         if !self.has_person && self.options.lasts && !watches {
-            return Ok(true);
+            return Ok(Some(pending));
         }
         if let Some(line) = self.awaited.line(&items) {
             self.screen.say(&line)?;
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Returns whether the run has work and no worker.

@@ -38,7 +38,9 @@ impl LoopDefinition {
         let later = self.later.iter().filter(|later| !self.tools.contains_key(later.as_str()));
         let known: Vec<_> = self.tools.keys().map(ToolId::as_str).chain(later.map(String::as_str)).collect();
         let known = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
-        Err(Error::new(format!("`exit_on` names `{name}`, but the loop's tools are {known}")))
+        let known =
+            if known.is_empty() { "the loop has no tool".to_owned() } else { format!("the loop's tools are {known}") };
+        Err(Error::new(format!("`exit_on` names `{name}`, but {known}")))
     }
 
     /// Returns whether only an exit tool ends the loop. A loop that has had an exit tool, or names one that may come, still does not end

@@ -97,7 +97,7 @@ pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Servi
 pub use stages::{
     All, Arm, Arms, AskedFor, BrainStage, Branch, Each, Form, FormAnswer, GuardCheck, IntoEach, IntoLoop,
     IntoLoopWithOutput, IntoQuestion, LoopWithOutput, Member, Members, PromptContext, PromptQuestion, Race, Retry,
-    Skipped, Waits, each, form,
+    Skipped, WaitFor, Waits, each, form,
 };
 #[doc(hidden)]
 pub use stages::{EndsInLoop, EndsInTimed, EndsInTried, Mapped, NestedOptions, Timed, Tried, Unmapped, Untried};

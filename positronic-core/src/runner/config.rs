@@ -258,8 +258,9 @@ impl Runner {
 
     /// Sets how long a guard of a loop, or a hook of a plugin, may take without asking a model; by default ten minutes, more than the plugin of MCP
     /// servers waits for one. One that takes longer is dropped where it waits: a guard then stops its loop with the code `guard`, and a plugin's
-    /// `prepare` or `request` with the code `timeout`. A hook around a call has the time of the tool; around a call that
-    /// runs apart from the worker, it has this time beside the call's.
+    /// `prepare` or `request` with the code `timeout`. A hook around a call has the time of the tool. Around a call that
+    /// runs apart from the worker, it has this time before the call and again after it, and the call is an error if it takes longer, also
+    /// one that has had its effect.
     #[must_use]
     pub fn hook_timeout(mut self, hook_timeout: Duration) -> Self {
         self.settings.hook_timeout = hook_timeout;

@@ -53,7 +53,7 @@ fn refund() -> Brain<u32, String> {
         .step("Begin", async |cx| Ok(*cx.options))
         .wait(
             "Bank",
-            |w| w.on(webhook::<Paid>("bank"), |amount: &u32| format!("refund-{amount}"), |paid| paid),
+            |w| w.on(webhook::<Paid>("bank"), |amount| format!("refund-{amount}")),
             |amount, paid| format!("paid {} of {amount}", paid.amount),
         )
         .build()

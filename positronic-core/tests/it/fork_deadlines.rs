@@ -100,7 +100,7 @@ async fn request_for_more_of_a_limit_expires_as_long_after_a_fork() {
 async fn waits_and_sleeps_of_stages_end_as_long_after_a_fork() {
     let wait = brain("Wait").state("o-7".to_owned()).wait(
         "Paid",
-        |w| w.on(webhook::<u32>("paid"), String::clone, |_| "paid").after(2 * HOUR, || "late"),
+        |w| w.on(webhook::<u32>("paid"), String::clone).to(|_| "paid").after(2 * HOUR, || "late"),
         |_, end| end.to_owned(),
     );
     ends_two_hours_after_each_fork(wait.build(), "STAGE_WAIT").await;
@@ -146,8 +146,8 @@ async fn records_and_timelines_of_a_fork_show_the_time_that_holds() {
     let gated = brain("Gated").r#loop("Chat", |cx| cx.system("Help.").input("Pay.").tools([gated(Some(2 * HOUR))]));
     let waits = brain("Waits").state("o-7".to_owned()).wait(
         "Paid",
-        |w| w.on(webhook::<u32>("paid"), String::clone, |_| ()).after(2 * HOUR, || ()),
-        |_, ()| (),
+        |w| w.on(webhook::<u32>("paid"), String::clone).within(2 * HOUR),
+        |_, _| (),
     );
     let (gated, waits) = (gated.build(), waits.build());
     for (run, event) in

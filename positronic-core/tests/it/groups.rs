@@ -31,11 +31,7 @@ fn bank() -> Brain<u32, u32> {
     brain("Bank")
         .options::<u32>()
         .step("Begin", async |cx| Ok(*cx.options))
-        .wait(
-            "Payment",
-            |w| w.on(webhook::<Paid>("bank"), |order: &u32| format!("order-{order}"), |paid| paid),
-            |_, paid| paid.amount,
-        )
+        .wait("Payment", |w| w.on(webhook::<Paid>("bank"), |order| format!("order-{order}")), |_, paid| paid.amount)
         .build()
 }
 

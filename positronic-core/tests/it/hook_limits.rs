@@ -1,7 +1,8 @@
 //! Guards of loops and hooks of plugins that never end: the runner limits their time.
 
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -15,7 +16,9 @@ use positronic_core::prelude::*;
 use positronic_core::record::{
     EndReason, EventKind, Failure, Message, ModelError, ModelRequest, ModelResponse, Seq, ToolResult,
 };
+use positronic_core::runner::detached::{DetachedCall, DetachedOutcome, ToolExecutor};
 use positronic_core::runner::{RunHandle, Settled};
+use positronic_core::store::MemoryStore;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -141,6 +144,95 @@ async fn hook_around_a_call_has_the_time_of_the_tool() {
     });
     let late = "the tool took longer than 60s; whether it had its effect is unknown";
     assert_eq!(results.collect::<Vec<_>>(), [late]);
+}
+
+/// Performs each call in a process of its own, which takes an hour to get to it.
+#[derive(Clone, Default)]
+struct Elsewhere {
+    process: Arc<OnceLock<Runner>>,
+    performed: Arc<AtomicU32>,
+}
+
+impl ToolExecutor for Elsewhere {
+    fn execute(&self, call: DetachedCall) -> BoxFuture<'static, DetachedOutcome> {
+        let Self { process, performed } = self.clone();
+        Box::pin(async move {
+            sleep(Duration::from_hours(1)).await;
+            performed.fetch_add(1, Ordering::Relaxed);
+            process.get().unwrap().prepare_call(call).await.unwrap().perform().await
+        })
+    }
+}
+
+/// A plugin that takes time before and after each call.
+#[derive(Clone, Copy)]
+struct Around {
+    before: Duration,
+    after: Duration,
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Around {
+    type State = ();
+    const NAME: &'static str = "around";
+
+    fn initial(&self) {}
+
+    async fn call(&self, _: &PluginContext<O, S, V, ()>, around: CallAround<'_, ()>) -> Result<CallReply<()>> {
+        sleep(self.before).await;
+        let reply = around.run().await;
+        sleep(self.after).await;
+        reply
+    }
+}
+
+/// Returns the result of a call that runs apart from its worker, and how often it was performed.
+async fn detached_call(plugin: Around) -> (ToolResult, u32) {
+    let desk = brain("Desk")
+        .r#loop("Chat", move |cx| {
+            let chat = cx.system("Help.").input("Hello").plugin(plugin);
+            chat.tool("look", |t| t.execute(async |_: NoArgs, _| Ok("seen")))
+        })
+        .build();
+    let model = || {
+        ScriptedModel::from_fn(|request| match request.messages.messages().pop() {
+            Some(Message::Tool { .. }) => Reply::text("Nothing."),
+            _ => Reply::call("look", json!({})),
+        })
+    };
+    let (store, elsewhere) = (MemoryStore::new(), Elsewhere::default());
+    elsewhere.process.get_or_init(|| Runner::new(model()).store(store.clone()).brain(&desk));
+    let worker = Runner::new(model()).store(store).tool_executor(elsewhere.clone()).hook_timeout(LIMIT);
+    let run = worker.start(&desk, ()).await.unwrap();
+    run.result().await.unwrap();
+    let log = run.events(Seq(0)).await.unwrap();
+    let result = log.iter().find_map(|event| match &event.kind {
+        EventKind::LoopToolResult { result, .. } => Some(result.clone()),
+        _ => None,
+    });
+    (result.unwrap(), elsewhere.performed.load(Ordering::Relaxed))
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_of_a_detached_call_does_not_count_for_the_hook_around_it() {
+    let plugin = Around { before: LIMIT - Duration::from_secs(1), after: LIMIT - Duration::from_secs(1) };
+
+    let (result, performed) = detached_call(plugin).await;
+
+    assert!(matches!(result, ToolResult::Success { .. }), "{result:?}");
+    assert_eq!(performed, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hook_that_never_ends_around_a_detached_call_makes_the_call_an_error() {
+    let (now, never) = (Duration::ZERO, Duration::from_hours(1000));
+    for (plugin, is_performed) in [(Around { before: never, after: now }, 0), (Around { before: now, after: never }, 1)]
+    {
+        let (result, performed) = detached_call(plugin).await;
+
+        let ToolResult::Error { message, .. } = result else { panic!("{result:?}") };
+        assert_eq!(message, "a plugin around the tool took longer than 7s; whether it had its effect is unknown");
+        assert_eq!(performed, is_performed);
+    }
 }
 
 /// A model that thinks for an hour about each question of a guard.

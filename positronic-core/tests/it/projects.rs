@@ -161,7 +161,7 @@ positronic_core::webhooks! {
 fn waits_for_payment() -> Brain<(), u32> {
     brain("Order")
         .step("Take", async |_| Ok("order-7".to_owned()))
-        .wait("Payment", |w| w.on(ShopWebhooks::new().paid, String::clone, |claim| claim.amount), |_, amount| amount)
+        .wait("Payment", |w| w.on(ShopWebhooks::new().paid, String::clone), |_, claim| claim.amount)
         .step("Send", async |cx| Ok(cx.state))
         .build()
 }
@@ -208,11 +208,8 @@ async fn payload_of_another_type_is_refused_and_not_stored_unless_a_run_waits() 
     assert_eq!(run.result().await.unwrap(), 10);
 
     // A run of older code waits for another type under the same name.
-    let older = brain("Older").wait(
-        "Payment",
-        |w| w.on(webhook::<String>("paid"), |()| "old".to_owned(), |text| text),
-        |(), text| text,
-    );
+    let older =
+        brain("Older").wait("Payment", |w| w.on(webhook::<String>("paid"), |()| "old".to_owned()), |(), text| text);
     let run = runner.start(older, ()).await.unwrap();
     assert!(matches!(run.settled().await, Settled::Waiting(_)));
     let id = SignalId::new("d-3");

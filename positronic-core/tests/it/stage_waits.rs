@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::dsl::{IntoBrain, Waits, form};
+use positronic_core::dsl::{IntoBrain, WaitFor, Waits, form};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -67,10 +67,10 @@ fn shop() -> Brain<(), Order> {
         .build()
 }
 
-fn waits(w: Waits<Order, Paid>) -> Waits<Order, Paid> {
-    w.on(webhook("paid"), |order: &Order| order.id.clone(), Paid::Yes)
-        .on(webhook("declined"), |order: &Order| order.id.clone(), Paid::No)
-        .after(3 * HOUR, || Paid::TimedOut)
+fn waits(w: WaitFor<Order>) -> Waits<Order, Paid> {
+    let paid = w.on(webhook("paid"), |order| order.id.clone()).to(Paid::Yes);
+    let declined = w.on(webhook("declined"), |order| order.id.clone()).to(Paid::No);
+    paid.or(declined).after(3 * HOUR, || Paid::TimedOut)
 }
 
 fn paid(order: Order, event: Paid) -> Order {
@@ -271,12 +271,60 @@ async fn early_webhook_is_taken_unless_the_wait_takes_only_later_ones() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn wait_for_one_webhook_gives_its_payload_or_none_when_the_time_is_over() {
+    let brain = brain("Shop").state("o-7".to_owned()).wait(
+        "Payment",
+        |w| w.on(webhook::<Payment>("paid"), String::clone).within(HOUR),
+        |_, payment| payment.map(|payment| payment.amount),
+    );
+    let paid = runner().start(&brain, ()).await.unwrap();
+    waiting(&paid).await;
+    paid.webhook("paid", "o-7", json!({ "amount": 5 })).await.unwrap();
+    assert_eq!(paid.result().await.unwrap(), Some(5));
+
+    let unpaid = runner().start(&brain, ()).await.unwrap();
+    assert_eq!(unpaid.result().await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reply_of_a_person_or_a_webhook_ends_a_wait() {
+    let brain = brain("Shop").state("o-7".to_owned()).wait(
+        "Payment",
+        |w| {
+            let told = w.reply::<SignOff>(|order| format!("Is {order} paid?")).to(|told| told.approved);
+            w.on(webhook::<Payment>("paid"), String::clone).to(|payment| payment.amount > 0).or(told)
+        },
+        |_, paid| paid,
+    );
+    let told = runner().start(&brain, ()).await.unwrap();
+    let pending = waiting(&told).await;
+    assert!(format!("{pending:?}").contains("Is o-7 paid?"), "{pending:?}");
+    told.reply(&pending[0].call, json!({ "approved": false }), "ann").await.unwrap();
+    assert!(!told.result().await.unwrap());
+
+    let paid = runner().start(&brain, ()).await.unwrap();
+    waiting(&paid).await;
+    paid.webhook("paid", "o-7", json!({ "amount": 5 })).await.unwrap();
+    assert!(paid.result().await.unwrap());
+}
+
+#[test]
+#[should_panic(expected = "a wait has one time; remove `.within(…)`, `.after(…)` or `.at(…)` until one is left")]
+fn wait_with_two_times_is_refused_when_the_brain_is_built() {
+    let _ = brain("Shop").state(order()).wait(
+        "Payment",
+        |w| waits(w).or(w.on(webhook("cash"), |_| "till".to_owned()).to(Paid::Yes).after(HOUR, || Paid::TimedOut)),
+        paid,
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn identifier_that_no_webhook_can_have_fails_the_brain() {
     for (identifier, error) in [("", "is empty"), ("a\nb", "U+000A")] {
         let brain = brain("Shop").wait(
             "Payment",
-            move |w| w.on(webhook::<Payment>("paid"), move |()| identifier.to_owned(), |_| ()),
-            |(), ()| (),
+            move |w| w.on(webhook::<Payment>("paid"), move |()| identifier.to_owned()),
+            |(), _| (),
         );
         let run = runner().start(&brain, ()).await.unwrap();
         let failure = run.result().await.unwrap_err().to_string();
@@ -338,7 +386,7 @@ async fn code_with_other_webhooks_does_not_continue_the_run() {
             .version(version)
             .migrate(0, |state| Ok(state.clone()))
             .state(order())
-            .wait("Payment", |w| w.on(webhook("declined"), |order: &Order| order.id.clone(), Paid::No), paid)
+            .wait("Payment", |w| w.on(webhook("declined"), |order| order.id.clone()).to(Paid::No), paid)
             .step("Ship", async |cx| Ok(cx.state.clone()))
     };
 

@@ -237,7 +237,7 @@ async fn undo_that_fails_is_recorded_and_the_rest_is_undone() {
 fn unpaid(ledger: &Ledger) -> Brain<(), Vec<String>> {
     let trip = booked(brain("Trip").state(Vec::new()), ledger, "Flight", "");
     let trip = booked(trip, ledger, "Hotel", "");
-    trip.wait("Payment", |w| w.on(webhook::<Value>("bank"), |_| "7".to_owned(), |paid| paid), |trip, _| trip).build()
+    trip.wait("Payment", |w| w.on(webhook::<Value>("bank"), |_| "7".to_owned()), |trip, _| trip).build()
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,7 +283,7 @@ async fn second_cancel_ends_the_run_without_the_rest_of_the_undo() {
 
 /// A brain that begins with a signal.
 fn signal() -> BrainBuilder<(), (), NoServices, Staged<Untried>> {
-    brain("Signal").wait("Signal", |w| w.on(webhook::<Value>("signal"), |()| "go".to_owned(), drop), |(), ()| ())
+    brain("Signal").wait("Signal", |w| w.on(webhook::<Value>("signal"), |()| "go".to_owned()), |(), _| ())
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 fn main() {
     _ = brain("Shop")
-        .wait("Payment", |w| w.on(webhook::<Value>("bank"), |()| "7".to_owned(), drop), |(), ()| ())
+        .wait("Payment", |w| w.on(webhook::<Value>("bank"), |()| "7".to_owned()), |(), _| ())
         .timeout(Duration::from_secs(1));
     _ = brain("Checked").guard("Passes", |()| true).timeout(Duration::from_secs(1));
 }

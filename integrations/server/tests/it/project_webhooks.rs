@@ -30,11 +30,7 @@ fn shop() -> Shop {
     let order = brain("Order")
         .options::<u32>()
         .state(String::new())
-        .wait(
-            "Paid",
-            |w| w.on(ShopWebhooks::new().payment, |_| "order-7".to_owned(), |paid| paid.cents),
-            |_, cents| cents,
-        )
+        .wait("Paid", |w| w.on(ShopWebhooks::new().payment, |_| "order-7".to_owned()), |_, paid| paid.cents)
         .step("Send", async |cx| Ok(cx.state));
     let runner = Runner::new(ScriptedModel::new([])).store(MemoryStore::new());
     let runner =

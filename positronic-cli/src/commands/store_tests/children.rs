@@ -19,7 +19,7 @@ use crate::app::Project;
 fn letter() -> Brain<(), String> {
     brain("Letter")
         .state("letter".to_owned())
-        .wait("Post", |w| w.on(webhook::<String>("post"), String::clone, |text| text), |_, text| text)
+        .wait("Post", |w| w.on(webhook::<String>("post"), String::clone), |_, text| text)
         .build()
 }
 

@@ -173,8 +173,8 @@ fn show_lists_the_webhooks_for_which_the_stages_of_a_brain_wait() {
         .wait(
             "Payment",
             |w| {
-                let w = w.on(webhook::<Payment>("paid"), String::clone, |paid| paid.cents);
-                w.on(webhook::<Payment>("refused"), String::clone, |_| 0)
+                let refused = w.on(webhook::<Payment>("refused"), String::clone).to(|_| 0);
+                w.on(webhook::<Payment>("paid"), String::clone).to(|paid| paid.cents).or(refused)
             },
             |_, cents| cents,
         )
@@ -209,7 +209,7 @@ mod listed {
     fn project(hook: Webhook<Payment>) -> Project {
         let order = brain("Order")
             .step("Take", async |_| Ok("order-7".to_owned()))
-            .wait("Paid", |w| w.on(hook, String::clone, |paid| paid.cents), |_, cents| cents)
+            .wait("Paid", |w| w.on(hook, String::clone), |_, paid| paid.cents)
             .step("Send", async |cx| Ok(cx.state));
         scripted([]).brain(order).webhooks(Hooks::new().list())
     }

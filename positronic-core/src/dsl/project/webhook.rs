@@ -84,7 +84,7 @@ pub fn check_webhook_names(names: &[&str]) {
 ///
 /// let order = brain("Order")
 ///     .step("Take", async |_| Ok("order-7".to_owned()))
-///     .wait("Payment", |w| w.on(ShopWebhooks::new().payment, String::clone, |payment| payment.cents), |_, cents| cents);
+///     .wait("Payment", |w| w.on(ShopWebhooks::new().payment, String::clone), |_, payment| payment.cents);
 /// # let _ = order;
 /// let listed = ShopWebhooks::new().list();
 /// assert_eq!((listed[0].name(), listed[0].description()), ("payment", "The bank's notice of a payment."));

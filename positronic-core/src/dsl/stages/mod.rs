@@ -28,4 +28,4 @@ pub use map::{Each, IntoEach, each};
 pub use prompt::{AskedFor, IntoQuestion, PromptContext, PromptQuestion};
 pub use race::Race;
 pub use tries::{EndsInLoop, EndsInTimed, EndsInTried, Retry, Timed, Tried, Untried};
-pub use wait::Waits;
+pub use wait::{WaitFor, Waits};

@@ -36,7 +36,7 @@ pub trait EndsInTried: HasStages {}
 #[diagnostic::on_unimplemented(
     message = "`timeout` follows a step, a prompt, a loop, or a stage that runs brains",
     label = "the last stage of this brain is none of these",
-    note = "a wait has its time in `.after(…)`, a question to a person in `.within(…)`",
+    note = "a wait and a question to a person have their time in `.within(…)`",
     note = "to limit the wait for a child run, nest it: `.brain(…).map_output(…).timeout(…)`"
 )]
 pub trait EndsInTimed: HasStages {}

@@ -1,5 +1,6 @@
-//! The wait for webhooks, for a reply, or for a time: the first answer ends it.
+//! The wait for webhooks or replies, or for a time: the first answer ends it.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,20 +20,25 @@ use crate::machine::REPLY;
 use crate::record::{StageKind, Timestamp, WaitDeadline, WaitSpec, first_hidden};
 use crate::tools::Schema;
 
-/// Lists the answers for which a stage waits, in a brain with the state `S`. Each becomes an event `E`.
+/// Begins the wait of a stage, in a brain with the state `S`: with a webhook or a reply, which [`Waits::or`] puts together.
+#[derive_where(Clone, Copy, Debug)]
+pub struct WaitFor<S>(PhantomData<fn(S)>);
+
+/// The answers for which a stage waits, in a brain with the state `S`. The first of them, or the end of the time, becomes an `E`: the
+/// payload of the webhook, or what [`to`](Self::to) makes of it.
 #[must_use = "the closure of `wait` returns it"]
 #[derive_where(Debug)]
 pub struct Waits<S, E> {
     answers: Vec<AwaitedAnswer<S, E>>,
     #[derive_where(skip)]
     end: Option<TimeOver<S, E>>,
-    fresh: bool,
 }
 
 #[derive_where(Debug)]
 struct AwaitedAnswer<S, E> {
     webhook: String,
     schema: Arc<Schema>,
+    fresh: bool,
     #[derive_where(skip)]
     spec: SpecFn<S>,
     #[derive_where(skip)]
@@ -51,7 +57,7 @@ type EventFn<E> = Box<dyn Fn(&Value) -> Result<E> + Send + Sync>;
 /// Computes the end of a wait from the state and the time.
 type DueFn<S> = Box<dyn Fn(&S, Timestamp) -> WaitDeadline + Send + Sync>;
 
-impl<S: State, E: 'static> Waits<S, E> {
+impl<S: State> WaitFor<S> {
     /// Waits for a webhook, with the identifier that the state gives this wait.
     #[expect(
         clippy::needless_pass_by_value,
@@ -61,64 +67,106 @@ impl<S: State, E: 'static> Waits<S, E> {
         self,
         webhook: Webhook<P>,
         identifier: impl Fn(&S) -> String + Send + Sync + 'static,
-        event: impl Fn(P) -> E + Send + Sync + 'static,
-    ) -> Self {
+    ) -> Waits<S, P> {
         let spec = move |state: &S, spec| WaitSpec { identifier: identifier(state), ..spec };
-        self.answer(webhook.name().to_owned(), spec, event)
+        Waits::answer(webhook.name().to_owned(), spec)
     }
 
     /// Waits for a person's reply to a question.
     pub fn reply<P: Payload + DeserializeOwned>(
         self,
         question: impl Fn(&S) -> String + Send + Sync + 'static,
-        event: impl Fn(P) -> E + Send + Sync + 'static,
-    ) -> Self {
+    ) -> Waits<S, P> {
         let spec = move |state: &S, spec| WaitSpec { person: true, prompt: Some(question(state)), ..spec };
-        self.answer(REPLY.to_owned(), spec, event)
+        Waits::answer(REPLY.to_owned(), spec)
+    }
+}
+
+impl<S: State, P: Payload + DeserializeOwned> Waits<S, P> {
+    fn answer(webhook: String, spec: impl Fn(&S, WaitSpec) -> WaitSpec + Send + Sync + 'static) -> Self {
+        let event = Box::new(|payload: &Value| decode("the payload", payload));
+        let answer = AwaitedAnswer { webhook, schema: Schema::of::<P>(), fresh: false, spec: Box::new(spec), event };
+        Self { answers: vec![answer], end: None }
+    }
+}
+
+impl<S: State, E: 'static> Waits<S, E> {
+    /// Makes another event of each answer and of the end of the time, such as a variant of an enum.
+    pub fn to<E2: 'static>(self, event: impl Fn(E) -> E2 + Send + Sync + 'static) -> Waits<S, E2> {
+        let event = Arc::new(event);
+        let answers = self.answers.into_iter().map(|answer| answer.to(Arc::clone(&event))).collect();
+        let end =
+            self.end.map(|TimeOver { due, event: over }| TimeOver { due, event: Box::new(move || event(over())) });
+        Waits { answers, end }
     }
 
-    fn answer<P: Payload + DeserializeOwned>(
-        mut self,
-        webhook: String,
-        spec: impl Fn(&S, WaitSpec) -> WaitSpec + Send + Sync + 'static,
-        event: impl Fn(P) -> E + Send + Sync + 'static,
-    ) -> Self {
-        let event = Box::new(move |payload: &Value| Ok(event(decode("the payload", payload)?)));
-        self.answers.push(AwaitedAnswer { webhook, schema: Schema::of::<P>(), spec: Box::new(spec), event });
-        self
+    /// Waits for these answers, too; the first of all ends the wait.
+    ///
+    /// # Panics
+    ///
+    /// If both have a time.
+    #[track_caller]
+    pub fn or(mut self, other: Self) -> Self {
+        self.answers.extend(other.answers);
+        match other.end {
+            Some(end) => self.end(end),
+            None => self,
+        }
     }
 
-    /// Ends the wait after this time without an answer.
+    /// Ends the wait after this time without an answer, as `None`; an answer becomes `Some`.
+    ///
+    /// # Panics
+    ///
+    /// If the wait has a time.
+    #[track_caller]
+    pub fn within(self, time: Duration) -> Waits<S, Option<E>> {
+        self.to(Some).after(time, || None)
+    }
+
+    /// Ends the wait after this time without an answer, with an event.
+    ///
+    /// # Panics
+    ///
+    /// If the wait has a time.
+    #[track_caller]
     pub fn after(self, time: Duration, event: impl Fn() -> E + Send + Sync + 'static) -> Self {
-        self.due(move |_, now| WaitDeadline::after(now, time), event)
+        let due = Box::new(move |_: &S, now| WaitDeadline::after(now, time));
+        self.end(TimeOver { due, event: Box::new(event) })
     }
 
-    /// Ends the wait at a time without an answer.
+    /// Ends the wait at a time without an answer, with an event.
+    ///
+    /// # Panics
+    ///
+    /// If the wait has a time.
+    #[track_caller]
     pub fn at(
         self,
         time: impl Fn(&S) -> Timestamp + Send + Sync + 'static,
         event: impl Fn() -> E + Send + Sync + 'static,
     ) -> Self {
-        self.due(move |state, _| WaitDeadline::at(time(state)), event)
+        let due = Box::new(move |state: &S, _| WaitDeadline::at(time(state)));
+        self.end(TimeOver { due, event: Box::new(event) })
     }
 
-    fn due(
-        mut self,
-        due: impl Fn(&S, Timestamp) -> WaitDeadline + Send + Sync + 'static,
-        event: impl Fn() -> E + Send + Sync + 'static,
-    ) -> Self {
-        self.end = Some(TimeOver { due: Box::new(due), event: Box::new(event) });
+    #[track_caller]
+    fn end(mut self, end: TimeOver<S, E>) -> Self {
+        if self.end.is_some() {
+            usage_panic("a wait has one time; remove `.within(…)`, `.after(…)` or `.at(…)` until one is left");
+        }
+        self.end = Some(end);
         self
     }
 
     /// Ignores webhooks that were received before the wait began: they may answer an earlier question.
-    pub const fn fresh(mut self) -> Self {
-        self.fresh = true;
+    pub fn fresh(mut self) -> Self {
+        self.answers.iter_mut().for_each(|answer| answer.fresh = true);
         self
     }
 
     fn begin(&self, state: &S, now: Timestamp) -> Result<(Vec<WaitSpec>, Option<WaitDeadline>)> {
-        let waits = self.answers.iter().map(|answer| answer.begin(state, self.fresh)).collect::<Result<_>>()?;
+        let waits = self.answers.iter().map(|answer| answer.begin(state)).collect::<Result<_>>()?;
         Ok((waits, self.end.as_ref().map(|end| (end.due)(state, now))))
     }
 
@@ -134,12 +182,17 @@ impl<S: State, E: 'static> Waits<S, E> {
     }
 }
 
-impl<S, E> AwaitedAnswer<S, E> {
-    fn begin(&self, state: &S, fresh: bool) -> Result<WaitSpec> {
+impl<S, E: 'static> AwaitedAnswer<S, E> {
+    fn to<E2: 'static>(self, event: Arc<impl Fn(E) -> E2 + Send + Sync + 'static>) -> AwaitedAnswer<S, E2> {
+        let Self { webhook, schema, fresh, spec, event: answer } = self;
+        AwaitedAnswer { webhook, schema, fresh, spec, event: Box::new(move |payload| Ok(event(answer(payload)?))) }
+    }
+
+    fn begin(&self, state: &S) -> Result<WaitSpec> {
         let spec = WaitSpec {
             webhook: self.webhook.clone(),
             identifier: String::new(),
-            fresh,
+            fresh: self.fresh,
             person: false,
             prompt: None,
             schema: Arc::clone(self.schema.json()),
@@ -167,10 +220,9 @@ impl<S, E> AwaitedAnswer<S, E> {
 }
 
 impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S, V, P> {
-    /// Adds a wait for webhooks, for a person's reply, or for a time. The first of them ends it, and `next` computes the next state
-    /// from its event.
+    /// Adds a wait for a webhook or a person's reply, or for the first of several. `next` computes the next state from its payload.
     ///
-    /// The identifiers, the question and the time are computed once, when the wait begins; until that is in the log, a crash
+    /// The identifier, the question and the time are computed once, when the wait begins; until that is in the log, a crash
     /// lets them be computed again. While the run waits, no worker is needed. Pausing the run does not move the time.
     ///
     /// ```
@@ -180,22 +232,47 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(Serialize, Deserialize)]
-    /// struct Order { id: String, paid: bool }
+    /// struct Order { id: String, paid: u32 }
     ///
     /// #[derive(Deserialize, JsonSchema)]
     /// struct Payment { amount: u32 }
     ///
-    /// enum Event { Paid(Payment), TimedOut }
+    /// let shop = brain("Shop").state(Order { id: "o-7".to_owned(), paid: 0 }).wait(
+    ///     "Payment",
+    ///     |w| w.on(webhook::<Payment>("payments"), |order| order.id.clone()).within(Duration::from_hours(72)),
+    ///     |order, payment| match payment {
+    ///         Some(Payment { amount }) => Order { paid: amount, ..order },
+    ///         None => order,
+    ///     },
+    /// );
+    /// # let _ = shop;
+    /// ```
     ///
-    /// let shop = brain("Shop").state(Order { id: "o-7".to_owned(), paid: false }).wait(
+    /// Of several, each becomes a variant of an enum:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use positronic_core::prelude::*;
+    /// # use schemars::JsonSchema;
+    /// # use serde::Deserialize;
+    /// # #[derive(Deserialize, JsonSchema)]
+    /// # struct Payment { amount: u32 }
+    /// # #[derive(Deserialize, JsonSchema)]
+    /// # struct Refusal { reason: String }
+    /// enum Bank { Paid(Payment), Refused(Refusal), Silent }
+    ///
+    /// let shop = brain("Shop").state("o-7".to_owned()).wait(
     ///     "Payment",
     ///     |w| {
-    ///         w.on(webhook::<Payment>("payments"), |order: &Order| order.id.clone(), Event::Paid)
-    ///             .after(Duration::from_hours(72), || Event::TimedOut)
+    ///         w.on(webhook("paid"), String::clone)
+    ///             .to(Bank::Paid)
+    ///             .or(w.on(webhook("refused"), String::clone).to(Bank::Refused))
+    ///             .after(Duration::from_hours(72), || Bank::Silent)
     ///     },
-    ///     |order, event| match event {
-    ///         Event::Paid(payment) => Order { paid: payment.amount > 0, ..order },
-    ///         Event::TimedOut => order,
+    ///     |order, bank| match bank {
+    ///         Bank::Paid(Payment { amount }) => format!("{amount} paid for {order}"),
+    ///         Bank::Refused(Refusal { reason }) => reason,
+    ///         Bank::Silent => "no answer".to_owned(),
     ///     },
     /// );
     /// # let _ = shop;
@@ -203,21 +280,18 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     ///
     /// # Panics
     ///
-    /// If nothing could end the wait; or if the name is empty, a number, contains a `/`, or is taken.
+    /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
     pub fn wait<E: 'static, S2: State>(
         self,
         name: &str,
-        waits: impl FnOnce(Waits<S, E>) -> Waits<S, E>,
+        waits: impl FnOnce(WaitFor<S>) -> Waits<S, E>,
         next: impl Fn(S, E) -> S2 + Send + Sync + 'static,
     ) -> BrainBuilder<O, S2, V, P::Next<Untried>>
     where
         P: TakesStages,
     {
-        let waits = waits(Waits { answers: Vec::new(), end: None, fresh: false });
-        if waits.answers.is_empty() && waits.end.is_none() {
-            usage_panic(&format!("nothing could end the wait `{name}`; add `.on(…)`, `.reply(…)` or `.after(…)`"));
-        }
+        let waits = waits(WaitFor(PhantomData));
         let webhooks = waits.answers.iter().map(|answer| answer.webhook.clone()).collect();
         let waits = Arc::new(waits);
         let begun = Arc::clone(&waits);

@@ -43,7 +43,7 @@ fn slow() -> Brain<String, String> {
     brain("Slow")
         .options::<String>()
         .step("Begin", async |cx| Ok(String::clone(&cx.options)))
-        .wait("Post", |w| w.on(webhook::<String>("post"), String::clone, |text| text), |_, text| text)
+        .wait("Post", |w| w.on(webhook::<String>("post"), String::clone), |_, text| text)
         .build()
 }
 

@@ -272,7 +272,7 @@ async fn outcome_that_lockstep_holds_is_recorded_when_a_race_drops_what_it_waits
     // Its wait begins without a step, whose outcome would be held.
     let bank = brain("Bank").state(7).wait(
         "Payment",
-        |w| w.on(webhook::<Paid>("bank"), |order: &u32| format!("order-{order}"), |paid| paid),
+        |w| w.on(webhook::<Paid>("bank"), |order| format!("order-{order}")),
         |_, paid| paid.amount,
     );
     let raced = race(|r| r.run("Bank", bank, |_| (), Won::Bank).run("Slow", slow, |n| *n, Won::Bank));
