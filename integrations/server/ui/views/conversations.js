@@ -153,7 +153,11 @@ function threadOf(id, frame) {
     models = shown.map((run) => known.get(run.id) ?? new RunModel(run.id, () => {}, () => {}));
     await Promise.all(models.map((model) => (model.run ? model.refresh() : model.load())));
     const last = models.at(-1);
-    if (last && !isClosed) memory = resource(() => get(`${last.path}/state`, { at: last.head }));
+    // What is known of it stays while it is read again.
+    if (last && !isClosed) {
+      if (memory) memory.load();
+      else memory = resource(() => get(`${models.at(-1).path}/state`, { at: models.at(-1).head }));
+    }
     return { runs, user };
   });
   const last = () => models.at(-1);
