@@ -19,7 +19,7 @@ after(async () => { await browser?.close(); await project.close(); });
 test('the list says what was said last, and what waits for a person', async () => {
   await page.to('/conversations', '.talks a');
   const first = page.getByRole('link', { name: /Please order the cheese/ });
-  await eventually(async () => assert.match(await first.innerText(), /Waits for a person's [\s\S]*Kitchen · ana · 2 turns · dinner/));
+  await eventually(async () => assert.match(await first.innerText(), /Waits for a person's [\s\S]*Kitchen · ana · 2 turns · cost unknown · dinner/));
   await accessible(page, 'the conversations');
   await page.getByRole('button', { name: /Waits for a person/ }).click();
   await eventually(async () => assert.equal(await page.locator('.queue.talks:not(.in-main) a').count(), 1));

@@ -13,7 +13,7 @@ const MARGIN = 300;
 export class List {
   /** `row(index)` makes one of `count()` rows of a height, or with `measured` one of their own; `heading()` makes what stands above them. */
   constructor({ name, count, row, height, measured, onwindow, heading }) {
-    Object.assign(this, { name, count, row, height, measured, onwindow, heading, heights: [], tops: [0], size: 0 });
+    Object.assign(this, { name, count, row, height, measured, onwindow, heading, heights: [], tops: [0], size: 0, painted: 0 });
     this.paint = this.paint.bind(this);
     this.later = perFrame(this.paint);
     main().addEventListener('scroll', this.later, { passive: true });
@@ -57,8 +57,11 @@ export class List {
     const end = Math.min(chunks, this.at(y + main().clientHeight + MARGIN, chunks) + 1);
     const block = (key, height) => div({ key, role: 'presentation', style: { height: `${height}px` } });
     const [from, to] = [first * CHUNK, Math.min(count, end * CHUNK)];
-    render(this.host, this.heading?.(), block(BEFORE, this.top(first)), Array.from({ length: to - from }, (_, i) => this.row(from + i)), block(AFTER, this.top(chunks) - this.top(end)));
     [this.from, this.to] = [from, to];
+    const painted = ++this.painted;
+    render(this.host, this.heading?.(), block(BEFORE, this.top(first)), Array.from({ length: to - from }, (_, i) => this.row(from + i)), block(AFTER, this.top(chunks) - this.top(end)));
+    // What is called once it is drawn may scroll, and has painted it anew.
+    if (painted !== this.painted) return;
     this.onwindow?.(from, to);
     if (this.measured) this.measure(first, end);
   }

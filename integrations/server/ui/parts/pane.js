@@ -83,7 +83,7 @@ export default function pane(run) {
   };
   return [
     header(div.paneTitle(h2(nameOf(node, model)), code.quiet(node.path), span.grow(), button.plain.square({ onclick: step(-1), 'aria-label': 'Answer before', title: '[' }, kbd('[')),
-      button.plain.square({ onclick: step(1), 'aria-label': 'Next answer', title: ']' }, kbd(']')), span.quiet('iteration'), button.plain.square({ onclick: () => run.select(node), 'aria-label': 'Close', title: 'Esc' }, icon('cross'))),
+      button.plain.square({ onclick: step(1), 'aria-label': 'Next answer', title: ']' }, kbd(']')), span.quiet.wide('iteration'), button.plain.square({ onclick: () => run.select(node), 'aria-label': 'Close', title: 'Esc' }, icon('cross'))),
     nav.tabs({ 'aria-label': 'Readings of what is selected' }, Object.entries(tabs).map(([name, words_]) => a({ key: name, href: '#main', 'aria-current': name === tab && 'true', onclick: (event) => {
       event.preventDefault();
       setPref('pane', name);

@@ -159,7 +159,7 @@ export default function inboxView(route) {
       button({ key: DECIDED, 'aria-pressed': String(shows === DECIDED), onclick: () => show(DECIDED) }, DECIDED, history.value && span.count(history.value.items.length + (history.value.capped ? '+' : '')))),
     'Notification' in globalThis && Notification.permission !== 'denied' && button.wide({ 'aria-pressed': String(pref('notify') === 'on'), onclick: notify }, icon('bell'), pref('notify') === 'on' ? 'Notifications on' : 'Notify me'),
     span.keyHints.wide(Object.entries({ j: '', k: 'move', e: 'edit', a: 'approve', r: 'reject', [`${MOD} ↵`]: 'send from a field' }).map(([key, does]) => [kbd(key.length > 1 ? key : key.toUpperCase()), ' ', does, ' '])))],
-    queue: () => data.value && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().filter(waits).length)), batches(items()).map(({ key, list, list: [item], isBatch }) => button({ key, 'aria-current': list.some(({ id }) => id === selected) && 'true', onclick: () => {
+    queue: () => data.value && shows !== DECIDED && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().filter(waits).length)), batches(items()).map(({ key, list, list: [item], isBatch }) => button({ key, 'aria-current': list.some(({ id }) => id === selected) && 'true', onclick: () => {
       if (!list.some(({ id }) => id === selected)) selected = item.id;
       keep();
       moved = true;
