@@ -59,6 +59,7 @@ files![
     "parts/batches.js",
     "parts/change.js",
     "parts/chart.js",
+    "parts/chips.js",
     "parts/common.js",
     "parts/decide.js",
     "parts/decided_today.js",

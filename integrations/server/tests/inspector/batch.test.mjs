@@ -31,7 +31,7 @@ test('the calls of one answer are one card and one line of the queue', async () 
   await page.to('/inbox', '.batch');
   await eventually(async () => assert.equal(await page.locator('.batch').count(), 4));
   await eventually(async () => assert.equal(await page.locator('.queue > button').count(), 5));
-  await eventually(async () => assert.equal(await page.locator('.inbox > .decide').count(), 1, 'one call alone is a card of its own'));
+  await eventually(async () => assert.equal(await page.locator('.inbox > .alone > .decide').count(), 1, 'one call alone is a card of its own'));
   await eventually(async () => assert.match(await card('Ann').innerText(), /^3 approvals[\s\S]*pay ×2, mail money moves\s+3 calls of one answer\s+Till each/));
   await eventually(async () => assert.match(await page.locator('.queue > button', { hasText: 'Till each' }).innerText(), /pay ×2, mail: money moves/));
   await accessible(page, 'cards with several calls');

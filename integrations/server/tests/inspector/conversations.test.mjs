@@ -19,7 +19,7 @@ after(async () => { await browser?.close(); await project.close(); });
 test('the list says what was said last, and what waits for a person', async () => {
   await page.to('/conversations', '.talks a');
   const first = page.getByRole('link', { name: /Please order the cheese/ });
-  await eventually(async () => assert.match(await first.innerText(), /Waits for a person's [\s\S]*Kitchen · ana · 2 turns · dinner/));
+  await eventually(async () => assert.match(await first.innerText(), /Waits for a person's [\s\S]*Kitchen · ana · 2 turns · cost unknown · dinner/));
   await accessible(page, 'the conversations');
   await page.getByRole('button', { name: /Waits for a person/ }).click();
   await eventually(async () => assert.equal(await page.locator('.queue.talks:not(.in-main) a').count(), 1));
@@ -86,5 +86,20 @@ test('a conversation begins with a brain, a name and a first message', async () 
   await write().press('Enter');
   await page.waitForURL(/\/conversations\/lunch$/);
   await page.getByText('There are eggs').waitFor();
+  page.check();
+});
+
+test('the list is filtered by what a conversation is about', async () => {
+  for (const name of ['tea', 'rose', 'fern', 'moss']) project.talk('gardener', name, name === 'moss' ? 'mia' : 'ben', ['Hello.']);
+  await page.to('/conversations', '.talks .find');
+  const listed = () => page.locator('.queue.talks:not(.in-main) nav a');
+  await eventually(async () => assert.ok(await listed().count() >= 6));
+  await page.keyboard.press('/');
+  await page.keyboard.type('garden mia');
+  await eventually(async () => assert.equal(await listed().count(), 1));
+  await eventually(async () => assert.match(await listed().innerText(), /mia · 1 turn · cost unknown · moss$/));
+  await accessible(page, 'a list that is filtered');
+  await page.keyboard.type(' nothing');
+  await page.locator('.queue.talks:not(.in-main)', { hasText: 'None of them has these words.' }).waitFor();
   page.check();
 });

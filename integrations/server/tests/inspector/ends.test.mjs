@@ -42,7 +42,7 @@ test('a run that a guard has ended says so, in its row and in its head', async (
 });
 
 test('an address that leads nowhere says so, and leads to the list', async () => {
-  const said = { '/runs/nope': /there is no run nope[\s\S]*All runs/, '/runs/0': /too short/, '/conversations/nope': /there is no conversation nope[\s\S]*All conversations/, '/nonsense': /no page nonsense/, '/runs/guarded/foo/1': /no view foo/,
+  const said = { '/runs/nope': /There is no run nope[\s\S]*All runs/, '/runs/0': /too short/, '/conversations/nope': /There is no conversation nope[\s\S]*All conversations/, '/nonsense': /no page nonsense/, '/runs/guarded/foo/1': /no view foo/,
     '/runs?since=garbage': /garbage is not a time/, [`/runs?q=${'x'.repeat(3000)}`]: /No run matches x{50,200}…/ };
   for (const [address, words] of Object.entries(said)) {
     await page.to(address, '.empty');

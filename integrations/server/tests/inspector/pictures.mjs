@@ -73,7 +73,7 @@ await picture('waterfall', '/runs/grinder/waterfall', '.bar-row');
 await picture('state', '/runs/refund/state/3', '.json');
 await picture('requests', '/runs/grinder/requests/20', '.request');
 await picture('inbox', '/inbox', '.decide', async () => {
-  const card = page.locator('.inbox > .decide', { hasText: 'refund of 249' });
+  const card = page.locator('.inbox > .alone > .decide', { hasText: 'refund of 249' });
   await card.getByRole('button', { name: 'Edit arguments' }).click();
   await card.getByLabel('amount').fill('200');
   await card.getByRole('button', { name: 'Approve as edited' }).scrollIntoViewIfNeeded();

@@ -52,6 +52,13 @@ test('a search is typed as words with keys, and kept as a view with its name', a
   await page.to('/runs', '.run-row');
   await page.keyboard.press('/');
   await page.keyboard.type('brain:support status:completed');
+  // Behind the text, each condition has a chip at its place; a key without a value has none.
+  const chips = page.locator('.chips i');
+  await eventually(async () => assert.deepEqual(await chips.allTextContents(), ['brain:support', 'status:completed']));
+  await page.keyboard.type(' tool:');
+  await eventually(async () => assert.equal(await page.locator('.chips').textContent(), 'brain:support status:completed tool:'));
+  assert.equal(await chips.count(), 2);
+  for (let n = 0; n < ' tool:'.length; n++) await page.keyboard.press('Backspace');
   await page.keyboard.press('Enter');
   await page.waitForURL(/brain=Support/);
   await eventually(async () => assert.match(page.url(), /status=completed/));

@@ -6,8 +6,9 @@ const PROPERTIES = ['value', 'checked', 'indeterminate', 'disabled', 'open'];
 const OWN = ['key', 'memo', 'ref', 'drawn', 'opaque', 'final'];
 
 class VirtualNode {
-  constructor(tag, props, children) {
-    Object.assign(this, { tag, props, children, key: props.key });
+  /** The builder's own `classes` say what a node without a key is, those of its properties how it stands. */
+  constructor(tag, classes, props, children) {
+    Object.assign(this, { tag, classes, props, children, key: props.key });
   }
 }
 
@@ -16,7 +17,7 @@ const builder = (tag, classes) => new Proxy((first, ...rest) => {
   const isProps = first?.constructor === Object;
   const props = isProps ? { ...first } : {};
   if (classes) props.class = props.class ? `${classes} ${props.class}` : classes;
-  return new VirtualNode(tag, props, isProps ? rest : [first, ...rest]);
+  return new VirtualNode(tag, classes, props, isProps ? rest : [first, ...rest]);
 }, {
   get(made, name) {
     const dashed = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
@@ -51,11 +52,36 @@ function flat(children, into = []) {
 const calls = [];
 /** Makes the children of an element equal to the given ones. */
 export function render(parent, ...children) {
+  if (parent.contains(document.activeElement)) noteFocus();
   reconcile(parent, flat(children), false);
   for (let call; (call = calls.shift());) call[0](call[1]);
+  if (inUse) giveFocus();
 }
 
-const same = (node, kid) => (typeof kid === 'string' ? node.nodeType === 3 : node.$v?.tag === kid.tag && node.$v.key === kid.key);
+/** The element that had the focus at the last drawing, with its caret and the address at which it got it. */
+let [inUse, focusedAt] = [null, ''];
+addEventListener('focusin', () => { [inUse, focusedAt] = [null, location.pathname]; });
+addEventListener('pointerdown', () => { inUse = null; }, true);
+function noteFocus() {
+  const node = document.activeElement;
+  inUse = { node, id: node.id, from: node.selectionStart, to: node.selectionEnd };
+}
+/** Gives the focus back if the drawing has taken it: to the element, which has moved, or to the one with its id that stands in its place, now or
+ *  once its part is loaded. A person may be typing. At another address, the same id is another thing. */
+function giveFocus() {
+  const { node, id, from, to } = inUse;
+  if (document.activeElement !== document.body) inUse = null;
+  else if (focusedAt === location.pathname) {
+    const now = node.isConnected ? node : id && document.getElementById(id);
+    if (!now) return;
+    now.focus({ preventScroll: true });
+    if (from != null) now.setSelectionRange(from, to);
+    // The caret of a number is not known; one types at its end.
+    else if (now !== node && now.type === 'number') [now.value, now.value] = ['', now.value];
+  }
+}
+
+const same = (node, kid) => (typeof kid === 'string' ? node.nodeType === 3 : node.$v?.tag === kid.tag && node.$v.key === kid.key && (kid.key != null || node.$v.classes === kid.classes));
 
 function reconcile(parent, kids, svg) {
   const old = [...parent.childNodes];
@@ -117,7 +143,8 @@ function assign(node, name, value, before) {
     const wanted = value ?? (name === 'value' ? '' : false);
     // What a person is typing stays until the value itself changes.
     const isTyped = name === 'value' && value === before && node === document.activeElement;
-    if (node[name] !== wanted && !isTyped && !isSameNumber(node, wanted)) node[name] = wanted;
+    // What a person has opened stays, too.
+    if (node[name] !== wanted && !isTyped && !isSameNumber(node, wanted) && !(name === 'open' && value === before)) node[name] = wanted;
   } else if (name === 'style') {
     for (const key of Object.keys({ ...before, ...value })) node.style.setProperty(key, value?.[key] ?? '');
   } else if (value === before) {

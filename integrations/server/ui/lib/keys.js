@@ -35,7 +35,8 @@ const OFF = 'The focused element was removed, so single keys are off. Click, or 
 export const offHint = () => isMissed && isOff() && span.link.lost({ title: OFF }, 'keys are off: ', kbd('esc'));
 
 // The focus that a program sets is not an act of the person.
-addEventListener('focusin', ({ target }) => { if (!isOff()) inUse = target; });
+// A drawing may put the element in use to another place, or another element with its id in its place.
+addEventListener('focusin', ({ target }) => { if (!isOff() || (target.id && target.id === inUse.id)) inUse = target; });
 addEventListener('input', ({ target }) => { if (isField(target)) inUse = target; }, true);
 addEventListener('pointerdown', release, true);
 addEventListener('submit', release, true);

@@ -3,15 +3,17 @@ import { tags, render, perFrame } from './dom.js';
 import { main } from './page.js';
 
 const { div } = tags;
-/** Rows stand in chunks, which are drawn and measured together. */
+/** Rows are drawn and measured in chunks. They are siblings all the same: a row keeps its element if others come before it. */
 const CHUNK = 10;
+/** The keys of what stands in the place of other rows. */
+const [BEFORE, AFTER] = [Symbol('before'), Symbol('after')];
 /** How far beyond the view rows are drawn, in pixels. */
 const MARGIN = 300;
 
 export class List {
   /** `row(index)` makes one of `count()` rows of a height, or with `measured` one of their own; `heading()` makes what stands above them. */
   constructor({ name, count, row, height, measured, onwindow, heading }) {
-    Object.assign(this, { name, count, row, height, measured, onwindow, heading, heights: [], tops: [0], size: 0 });
+    Object.assign(this, { name, count, row, height, measured, onwindow, heading, heights: [], tops: [0], size: 0, painted: 0 });
     this.paint = this.paint.bind(this);
     this.later = perFrame(this.paint);
     main().addEventListener('scroll', this.later, { passive: true });
@@ -53,27 +55,29 @@ export class List {
     const y = main().getBoundingClientRect().top - this.host.getBoundingClientRect().top;
     const first = this.at(y - MARGIN, chunks);
     const end = Math.min(chunks, this.at(y + main().clientHeight + MARGIN, chunks) + 1);
-    const rows = (from) => Array.from({ length: Math.min(count - from, CHUNK) }, (_, i) => this.row(from + i));
-    const block = (key, props, children) => div[key]({ key, role: 'presentation', ...props }, children);
-    render(this.host, this.heading?.(), block('before', { style: { height: `${this.top(first)}px` } }),
-      Array.from({ length: end - first }, (_, i) => block('chunk', { key: first + i }, rows((first + i) * CHUNK))),
-      block('after', { style: { height: `${this.top(chunks) - this.top(end)}px` } }));
-    this.first = first;
-    this.onwindow?.(first * CHUNK, Math.min(count, end * CHUNK));
-    if (this.measured) this.measure(end);
+    const block = (key, height) => div({ key, role: 'presentation', style: { height: `${height}px` } });
+    const [from, to] = [first * CHUNK, Math.min(count, end * CHUNK)];
+    [this.from, this.to] = [from, to];
+    const painted = ++this.painted;
+    render(this.host, this.heading?.(), block(BEFORE, this.top(first)), Array.from({ length: to - from }, (_, i) => this.row(from + i)), block(AFTER, this.top(chunks) - this.top(end)));
+    // What is called once it is drawn may scroll, and has painted it anew.
+    if (painted !== this.painted) return;
+    this.onwindow?.(from, to);
+    if (this.measured) this.measure(first, end);
   }
 
-  /** The element of a chunk, if it is in the document. */
-  drawn(chunk) {
-    return chunk < this.first ? null : this.host.children[chunk - this.first + (this.heading ? 2 : 1)];
+  /** The element of a row, if it is in the document. */
+  drawn(index) {
+    return index >= this.from && index < this.to ? this.host.children[index - this.from + (this.heading ? 2 : 1)] : null;
   }
 
-  measure(end) {
+  measure(first, end) {
     let changed = end;
-    for (let chunk = end - 1; chunk >= this.first; chunk--) {
-      const { offsetHeight } = this.drawn(chunk);
-      if (this.heights[chunk] !== offsetHeight) changed = chunk;
-      this.heights[chunk] = offsetHeight;
+    for (let chunk = end - 1; chunk >= first; chunk--) {
+      const [top, last] = [this.drawn(chunk * CHUNK), this.drawn(Math.min(this.to, (chunk + 1) * CHUNK) - 1)];
+      const height = last.offsetTop + last.offsetHeight - top.offsetTop;
+      if (this.heights[chunk] !== height) changed = chunk;
+      this.heights[chunk] = height;
     }
     if (changed === end) return;
     this.tops.length = Math.min(this.tops.length, changed + 1);
@@ -89,11 +93,10 @@ export class List {
   /** Scrolls a row into view. Rows on the way get their heights, so that it takes several tries. */
   show(index, block = 'nearest') {
     if (!this.host?.isConnected || !(index >= 0 && index < this.count())) return;
-    const chunk = Math.floor(index / CHUNK);
     for (let tries = 0; tries < 4; tries++) {
-      const row = this.drawn(chunk)?.children[index % CHUNK];
+      const row = this.drawn(index);
       if (row) row.scrollIntoView({ block });
-      else main().scrollTop += this.host.getBoundingClientRect().top + this.top(chunk) - main().clientHeight / 2;
+      else main().scrollTop += this.host.getBoundingClientRect().top + this.top(Math.floor(index / CHUNK)) - main().clientHeight / 2;
       this.paint();
     }
   }

@@ -21,22 +21,25 @@ export const asksAll = (list) => `${toolsOf(list).map(([tool, n]) => (n > 1 ? `$
 /** The reasons of all calls, each once. */
 export const reasonsOf = (list) => line([...new Set(list.map(asks))].join(', '), 160);
 
-/** Draws the card. `draw(item)` gives the options of an item's own part. */
-export default function batch({ key, list }, { inbox = false, draw = () => ({}) } = {}) {
+/** Draws the calls of an answer, or another item alone. `draw(item)` gives the options of an item's own part. What was alone keeps its element when
+ *  other calls of its answer come, so that a person can type on. */
+export default function batch({ key, list, isBatch }, { inbox = false, draw = () => ({}) } = {}) {
+  if (!isBatch) return section({ key, class: 'alone' }, list.map((item) => decide(item, { ...draw(item), inbox })));
   const open = list.filter(isOpen);
   const [first] = list;
   const expires = list.map((item) => item.expires).filter(Boolean).toSorted()[0];
-  return section.batch({ key, role: 'group', 'aria-label': asksAll(list) },
+  return section({ key, class: 'batch', role: 'group', 'aria-label': asksAll(list) },
     header(span.status.wait(icon('clock'), span(plural(list.length, 'approval'))), span.grow(), span.soft({ title: date(first.since) }, 'asked ', when(first.since)), expires && span.soft({ title: date(expires) }, 'expires ', when(expires)),
       h2({ dir: 'auto' }, toolsOf(list).map(([tool, n], i) => [i > 0 && ', ', code({ key: tool }, tool), n > 1 && ` ×${n}`]), ' ', reasonsOf(list))),
     p.meta(span(`${plural(list.length, 'call')} of one answer`), inbox && a({ href: runUrl(first.run) }, first.brain, ' ', shortId(first.run)), span(placeWords(first.call)), first.user && span(`for ${first.user}`)),
     inbox && contextOf(first, true),
     list.map((item) => decide(item, { ...draw(item), inbox, part: true })),
-    open.length > 1 && foot(key, open));
+    (open.length > 1 || (open.length && drafts.get(key)?.isRejecting)) && foot(key, open));
 }
 
-/** The decisions about all calls that are still open. */
+/** The decisions about all calls that are still open. While a person writes why, the others may be decided elsewhere. */
 function foot(key, open) {
+  const all = open.length > 1 ? `all ${open.length}` : 'the last one';
   const draft = drafts.get(key) ?? {};
   drafts.set(key, draft);
   const folded = open.reduce((all, item) => all + foldedOf(draftOf(item)), 0);
@@ -59,6 +62,6 @@ function foot(key, open) {
         event.preventDefault();
         draft.isRejecting = false;
       } })),
-    button.primary.large({ ...off, onclick: once(() => approve(open)) }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : `Approve all ${open.length}${edits ? `, ${edits} as edited` : ''}`),
-    button.large.danger({ ...off, onclick: draft.isRejecting ? once(rejectAll) : () => { draft.isRejecting = true; } }, icon('cross'), draft.isRejecting ? `Reject all ${open.length}` : `Reject all ${open.length}…`));
+    button.primary.large({ ...off, onclick: once(() => approve(open)) }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : `Approve ${all}${edits ? `, ${edits} as edited` : ''}`),
+    button.large.danger({ ...off, onclick: draft.isRejecting ? once(rejectAll) : () => { draft.isRejecting = true; } }, icon('cross'), draft.isRejecting ? `Reject ${all}` : `Reject ${all}…`));
 }

@@ -1,7 +1,7 @@
 // Small parts that all views use.
 import { quoted } from '../lib/cause.js';
 import { tags } from '../lib/dom.js';
-import { ago, date, micros, millis, shortId } from '../lib/format.js';
+import { ago, date, micros, millis, sentenceCase, shortId } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { PAGES, ui } from '../lib/page.js';
 
@@ -21,7 +21,7 @@ const FAILURES = { 0: 'The server cannot be reached', 401: 'This browser is not 
 /** A failed request, or an error of the page itself, in words. */
 export const failure = ({ status, message, refused, retries }, retry) => div.empty({ role: 'alert' },
   p.big(FAILURES[status] ?? (status ? 'The request failed' : 'A part of the page failed')),
-  p.soft(quoted(status === 401 ? `${refused ? 'The link was refused: it is unknown, has expired or was used. ' : ''}Open the link that \`serve\` prints when it starts. It signs in one browser, within 15 minutes.` : retries ? 'The page asks it again by itself.' : message)), button({ onclick: retry }, 'Try again'), status === 404 && listLink());
+  p.soft(quoted(status === 401 ? `${refused ? 'The link was refused: it is unknown, has expired or was used. ' : ''}Open the link that \`serve\` prints when it starts. It signs in one browser, within 15 minutes.` : retries ? 'The page asks it again by itself.' : sentenceCase(message))), button({ onclick: retry }, 'Try again'), status === 404 && listLink());
 /** Leads from what does not exist to the list of what does. */
 function listLink() {
   const [, name] = location.pathname.slice(ui().length).split('/');

@@ -3,7 +3,6 @@ import { tags } from '../lib/dom.js';
 import { plural } from '../lib/format.js';
 import batch from './batch.js';
 import { batches } from './batches.js';
-import decide from './decide.js';
 
 const { div, h2, header, span } = tags;
 
@@ -12,7 +11,7 @@ export default function deciding(items, several, call) {
   const drawnAs = (item) => ({ pick: several?.picker(item), selected: item.call === call });
   return [
     header(div.paneTitle(h2(`${plural(items.length, 'decision')} to make`), span.grow())),
-    div.paneBody({ key: 'deciding', tabindex: '0', role: 'region', 'aria-label': 'What waits for you' }, batches(items).map((group) => (group.isBatch ? batch(group, { draw: drawnAs }) : decide(group.list[0], drawnAs(group.list[0]))))),
+    div.paneBody({ key: 'deciding', tabindex: '0', role: 'region', 'aria-label': 'What waits for you' }, batches(items).map((group) => batch(group, { draw: drawnAs }))),
     several?.bar(),
   ];
 }

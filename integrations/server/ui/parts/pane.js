@@ -19,12 +19,18 @@ const text = (value) => (typeof value === 'string' ? value : value?.body ?? JSON
 const prose = (...content) => div.prose({ dir: 'auto' }, content);
 const auto = (tag, ...content) => tag({ dir: 'auto' }, content);
 
-/** What the selected node has been asked for: its request and the one before it, and the state around it. One node is kept. */
+/** What the selected node has been asked for: its request and the one before it, and the state around it. One node is kept, and read again when it
+ *  goes on: what a person has opened stays. */
 const known = { key: null };
 function dataOf({ model }, node, end) {
-  const key = `${model.id} ${node.id} ${end} ${node.status}`;
-  if (known.key === key) return known;
-  Object.assign(known, { key, open: new Map(), request: null, state: null });
+  const [key, before] = [`${model.id} ${node.id}`, { ...known }];
+  Object.assign(known, { key, end, status: node.status });
+  if (before.key === key) {
+    if (before.status !== node.status) known.request?.load();
+    if (before.end !== end) known.state?.load();
+    return known;
+  }
+  Object.assign(known, { open: new Map(), request: null, state: null });
   const path = (seq) => `${model.path}/requests${at(seq)}`;
   if (node.kind.type === 'answer') {
     known.request = resource(async () => {
@@ -37,10 +43,10 @@ function dataOf({ model }, node, end) {
   }
   return known;
 }
-const stateOf = (model, seq, end) => {
+const stateOf = (model, seq) => {
   const since = Math.max(0, seq - 1);
   known.state ??= resource(async () => {
-    const [after, before] = await Promise.all([{ at: end, since }, { at: since }].map((place) => get(`${model.path}/state${query(place)}`)));
+    const [after, before] = await Promise.all([{ at: known.end, since }, { at: since }].map((place) => get(`${model.path}/state${query(place)}`)));
     return { ...after, before: before.state };
   });
   return known.state;
@@ -77,7 +83,7 @@ export default function pane(run) {
   };
   return [
     header(div.paneTitle(h2(nameOf(node, model)), code.quiet(node.path), span.grow(), button.plain.square({ onclick: step(-1), 'aria-label': 'Answer before', title: '[' }, kbd('[')),
-      button.plain.square({ onclick: step(1), 'aria-label': 'Next answer', title: ']' }, kbd(']')), span.quiet('iteration'), button.plain.square({ onclick: () => run.select(node), 'aria-label': 'Close', title: 'Esc' }, icon('cross'))),
+      button.plain.square({ onclick: step(1), 'aria-label': 'Next answer', title: ']' }, kbd(']')), span.quiet.wide('iteration'), button.plain.square({ onclick: () => run.select(node), 'aria-label': 'Close', title: 'Esc' }, icon('cross'))),
     nav.tabs({ 'aria-label': 'Readings of what is selected' }, Object.entries(tabs).map(([name, words_]) => a({ key: name, href: '#main', 'aria-current': name === tab && 'true', onclick: (event) => {
       event.preventDefault();
       setPref('pane', name);
@@ -126,7 +132,7 @@ function answerTab(run, node, { request, open }, end, iteration) {
       section({ key: 'answer' }, h3('Answer ', finish && span.quiet(`ended with ${{ calls: 'a call', stop: 'its text', length: 'its length' }[finish] ?? brief(finish)}`)),
         isNoAnswer(node, model) ? [causesOf(list).map((text) => p.bad({ key: text, dir: 'auto' }, quoted(text))), list.length > 1 && attemptList(list)]
           : answer?.parts ? answer.parts.map((part, i) => partOf(part, i, node, model)) : p.soft(node.status === 'running' ? 'The model answers…' : 'No answer.'))),
-    iteration !== node && section({ key: 'state' }, h3('State changed in this iteration ', span.quiet(`events ${iteration.seq} to ${end}`)), stateOf(model, iteration.seq, end).show(({ changes, before }) => patchList(changes, before))),
+    iteration !== node && section({ key: 'state' }, h3('State changed in this iteration ', span.quiet(`events ${iteration.seq} to ${end}`)), stateOf(model, iteration.seq).show(({ changes, before }) => patchList(changes, before))),
   ];
 }
 /** Why attempts had no answer: each cause once. */
@@ -198,7 +204,7 @@ function callTab(model, node, { open }) {
 }
 
 /** The change of the state, and the state after it. */
-const stateTab = ({ model, url }, node, end) => section({ key: 'state' }, h3(`Change in events ${node.seq} to ${end}`), stateOf(model, node.seq, end).show(({ state, changes, before }) => [
+const stateTab = ({ model, url }, node, end) => section({ key: 'state' }, h3(`Change in events ${node.seq} to ${end}`), stateOf(model, node.seq).show(({ state, changes, before }) => [
   patchList(changes, before), h3('State after it ', a({ href: url('state', end) }, `at event ${end}`)), json(state, { open: known.open, marks: changes?.map((op) => op.path), label: 'State', depth: 3 })]));
 
 function timing(node, model) {

@@ -9,6 +9,9 @@ export const KEYS = {
 /** The words of a search: each as it stands, its field if it has one, what is in its quotes, and its value. */
 export const wordsOf = (q) => [...String(q ?? '').matchAll(/(?:([a-z]\w*):(?!\/\/))?(?:"([^"]*)"|(\S+))/g)].map(([word, field, quoted, plain]) => ({ word, field, quoted, value: quoted ?? plain }));
 
+/** Splits a text at its conditions, which are each second part: a field with a value. */
+export const conditions = (text) => text.split(/((?:[a-z]\w*):(?!\/\/)(?:"[^"]*"|[^\s"]\S*))/);
+
 /** Reads what a person has typed. Titles are found whatever their case. */
 export function parse(text, titles = []) {
   const filter = {};

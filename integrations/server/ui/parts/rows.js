@@ -66,6 +66,8 @@ export function nodeList({ model, view, select }, { shows, nests, row, folded = 
   };
   return {
     list, rows,
+    /** Lists the nodes again, once other ones are shown. */
+    sort: sortAnew,
     keys: list.keys('row', () => (view.selected == null ? -1 : rows.place(view.selected)), (index) => select(model.nodes[rows.ids[index]], true)),
     /** Scrolls a node into view, and unfolds what it is in. */
     reveal(node) {

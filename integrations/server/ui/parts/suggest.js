@@ -20,7 +20,8 @@ function counted(rows, of) {
 
 /** The values of each key that the page knows. */
 const VALUES = {
-  status: ({ counts }) => STATUSES.map((value) => ({ value, shown: status(value), hint: counts && (counts.capped ? `${number(counts[value])}+ runs` : plural(counts[value], 'run')) })),
+  // Of what no run is, nothing is offered before it is asked for.
+  status: ({ counts }) => STATUSES.map((value) => ({ value, isNone: counts && !counts.capped && counts[value] === 0 && STATUSES.some((name) => counts[name] > 0), shown: status(value), hint: counts && (counts.capped ? `${number(counts[value])}+ runs` : plural(counts[value], 'run')) })),
   brain: ({ titles }) => titles.map((value) => ({ value })),
   user: ({ rows }) => counted(rows, ({ user }) => user),
   tag: ({ rows }) => counted(rows, ({ tags: own }) => own),
@@ -39,7 +40,7 @@ export function suggestions(text, caret, known) {
   const fits = (value, part) => value.toLowerCase().includes(part.toLowerCase());
   const begins = (value, part) => value.toLowerCase().startsWith(part.toLowerCase());
   if (key && Object.hasOwn(KEYS, key)) {
-    const items = (VALUES[key]?.(known) ?? []).filter(({ value }) => fits(value, begun) && value !== begun)
+    const items = (VALUES[key]?.(known) ?? []).filter(({ value, isNone }) => fits(value, begun) && value !== begun && !(isNone && !begun))
       // What begins so comes before what has it somewhere.
       .toSorted((one, other) => Number(begins(other.value, begun)) - Number(begins(one.value, begun))).slice(0, MOST);
     return { title: `${key}: ${KEYS[key]}`, from, items: items.map(({ value, shown, hint }) => ({ insert: `${key}:${quotedIf(value)} `, shown: shown ?? value, hint })) };

@@ -6,7 +6,6 @@ import { causeOf, quoted, standing } from '../lib/cause.js';
 import { brief, clock, compact, date, money, plural, shortId } from '../lib/format.js';
 import batch from './batch.js';
 import { batches } from './batches.js';
-import decide from './decide.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
 import markdown from './markdown.js';
@@ -80,7 +79,7 @@ export function turnsOf(model) {
   flush();
   const name = standing(run);
   const failed = ['failed', 'parked', 'stuck'].includes(name);
-  return [turns, batches(pending).map((group) => div.turn({ key: group.key }, face(icon('clock')), group.isBatch ? batch(group) : decide(group.list[0]))),
+  return [turns, batches(pending).map((group) => div.turn({ key: group.key }, face(icon('clock')), batch(group))),
     failed && div.turn({ key: 'failed' }, face(icon('cross')), div.note.failed(icon('cross'), div(status(name), ' ', quoted(causeOf(run.why).brief), ' ', a({ href: runUrl(run.id) }, 'Open the run')))),
     ['running', 'sleeping', 'queued', 'paused', 'cancelled'].includes(name) && p.turnState({ key: 'state' }, status(name), name === 'running' && !pending.length && span.soft(' works on an answer'))];
 }

@@ -80,8 +80,8 @@ export function row(node, depth, view) {
   const isSelected = node.id === selected;
   const isAsked = (item) => item.call === path && (item.kind === 'budget') === (type === 'budget') && (node.status === 'waiting' || isHeld(item));
   const asked = ['call', 'budget', 'stage'].includes(type) ? withDrafts(run.pending ?? [], id).filter((item) => !view.toDecide.includes(item)) : [];
-  // The calls of one answer are decided in one card, below the last one.
-  const card = type === 'call' ? batches(asked).find(({ key, isBatch }) => isBatch && key === batchOf({ run: id, call: path, kind: 'approval' })) : null;
+  // The approvals of one answer stand below its last call, also a single one: another may follow it.
+  const card = type === 'call' ? batches(asked).find(({ key }) => key === batchOf({ run: id, call: path, kind: 'approval' })) : null;
   const pending = asked.filter((item) => isAsked(item) && !card?.list.includes(item));
   const parts = card && lastCall(node, model) === node ? card.list.filter((item) => isHeld(item) || siblings(node, model).some((call) => call.path === item.call && call.status === 'waiting')) : [];
   const beside = together(node, model);
@@ -106,7 +106,7 @@ export function row(node, depth, view) {
     const words = LINES[type]?.(node.kind, id, node, model);
     const [tone, shape, ...content] = words ?? [];
     return [place === 0 && p.parallelNote(togetherWords(beside)), step != null && span.n({ title: `Iteration ${step}` }, step), stamp, figures(node, model),
-      words ? eventLine({ class: tone }, shape && icon(shape), content) : BLOCKS[type]?.(node, view) ?? eventLine({}, type), pending.map((item) => decide(item, { pick: view.picker(item) })), parts.length > 0 && batch({ key: card.key, list: parts }, { draw: (item) => ({ pick: view.picker(item) }) })];
+      words ? eventLine({ class: tone }, shape && icon(shape), content) : BLOCKS[type]?.(node, view) ?? eventLine({}, type), pending.map((item) => decide(item, { pick: view.picker(item) })), parts.length > 0 && batch({ ...card, list: parts }, { draw: (item) => ({ pick: view.picker(item) }) })];
   });
 }
 
@@ -253,7 +253,7 @@ function errorBox(message, list, { model, retry, dialog, selectNode }) {
   // The cause stands above it already; what is left is the advice.
   const rest = list.length && whole.startsWith(cause) ? whole.slice(cause.length).replace(/^[;,.]\s*/, '').replace(/^ ?\((https?:[^)]*)\)/, 'asked at $1') : whole;
   return div.errorBox(rest && p({ dir: 'auto' }, quoted(sentenceCase(rest))), list.length > 1 && attemptList(list),
-    model.run.status === 'failed' && div.buttons(retry && (continuedAs(model.run) ? button : button.primary)({ onclick: retry }, icon('retry'), 'Retry'), seq != null && button({ onclick: () => dialog('fork', seq - 1) }, icon('fork'), 'Fork with another model'),
+    model.run.status === 'failed' && div.buttons(retry && button({ class: continuedAs(model.run) ? '' : 'primary', onclick: retry }, icon('retry'), 'Retry'), seq != null && button({ onclick: () => dialog('fork', seq - 1) }, icon('fork'), 'Fork with another model'),
       seq != null && button({ onclick: () => selectNode(list.at(-1)) }, icon('lines'), 'Show the request')));
 }
 

@@ -4,7 +4,7 @@ import { get, newKey, request } from '../lib/api.js';
 import { at, caller, go, main, may, query, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { causeOf, quoted, standing } from '../lib/cause.js';
-import { date, line, moment, number, plural, sentenceCase, shortId, titleWord } from '../lib/format.js';
+import { date, line, moment, money, number, plural, sentenceCase, shortId, titleWord } from '../lib/format.js';
 import { empty, hasEnded, loading, resource } from '../parts/common.js';
 import { json } from '../parts/json.js';
 import { RunModel } from '../parts/model.js';
@@ -25,8 +25,11 @@ const draftOf = (id) => {
 /** What a run waits for, in words: its question, or the call that a person decides. */
 const asked = (why) => sentenceCase((why ?? 'waits for a person').replace(/^The run (has been waiting since event \d+|waits) for /, 'waits for ').replace(/\.$/, ''));
 
+/** What the runs of a conversation have cost, as far as known. */
+const spentOn = (costs, partly) => (costs.length ? ` · ${partly ? 'at least ' : ''}${costs.map(({ amount, currency }) => money(amount, currency)).join(' + ')}` : partly ? ' · cost unknown' : '');
+
 export default function conversationsView(route, frame) {
-  let [one, timer, shows] = [null, 0, 'All'];
+  let [one, timer, shows, words] = [null, 0, 'All', ''];
   const list = resource((old) => get('/conversations', { limit: Math.max(50, old?.items.length ?? 0) }));
   const brains = resource(() => get('/brains'));
   const open = ({ rest: [id], query: given }) => {
@@ -40,20 +43,24 @@ export default function conversationsView(route, frame) {
     if (page) list.value = { ...page, items: [...value.items, ...page.items] };
   };
   const VIEWS = { All: () => true, 'Waits for a person': ({ last }) => last.pending > 0 };
-  const listed = () => list.value?.items.filter(VIEWS[shows]) ?? [];
+  /** Whether a conversation has each of the words that a person has typed. */
+  const fits = ({ id, user, message, last: { brain, result } }) => words.toLowerCase().split(/\s+/).every((word) => [id, user, message, brain, result].some((text) => text?.toLowerCase().includes(word)));
+  const listed = () => list.value?.items.filter(VIEWS[shows]).filter(fits) ?? [];
   const step = (by) => () => {
     const items = listed();
     const next = items[items.findIndex(({ id }) => id === one?.id) + by];
     if (next) go(at('conversations', next.id));
   };
-  const entry = ({ id, user, runs, message, last }) => {
+  const entry = ({ id, user, runs, message, last, costs, partly_priced: partly }) => {
     const name = standing(last);
     const why = last.status === 'completed' ? '' : causeOf(last.why ?? last.last).brief;
     return a({ key: id, href: ui(at('conversations', id)), 'aria-current': id === one?.id && 'true' }, b({ dir: 'auto' }, line(message ?? why, 90) || shortId(id)), small({ title: date(last.updated) }, moment(last.updated)),
       small.cut({ dir: 'auto', class: last.pending ? 'wait' : last.status === 'failed' ? 'bad' : '' }, last.pending ? [icon('clock'), ' ', quoted(asked(last.why))] : name !== 'completed' ? [status(name), ' ', quoted(why)] : last.result),
-      small.cut(`${last.brain}${user ? ` · ${user}` : ''} · ${plural(runs, 'turn')} · ${shortId(id)}`));
+      small.cut(`${last.brain}${user ? ` · ${user}` : ''} · ${plural(runs, 'turn')}${spentOn(costs, partly)} · ${shortId(id)}`));
   };
-  const entries = ({ next, capped }) => [listed().length ? nav({ 'aria-label': 'Conversations' }, listed().map(entry)) : p.soft.hint('No conversation waits for a person.'),
+  /** Narrows those that are read already: few are looked for by hand. */
+  const filter = ({ items, next }) => items.length > 5 && label.find(icon('search'), input({ type: 'search', value: words, 'aria-label': 'Filter conversations', placeholder: next ? `Filter the ${items.length} that are shown` : 'Filter by words, user or brain', autocomplete: 'off', oninput: ({ target }) => { words = target.value; } }));
+  const entries = ({ items, next, capped }) => [filter({ items, next }), listed().length ? nav({ 'aria-label': 'Conversations' }, listed().map(entry)) : p.soft.hint(words ? 'None of them has these words.' : 'No conversation waits for a person.'),
     capped && p.soft.hint('The search has stopped at its maximum.'), next && p.more(button.small({ onclick: more }, 'Show more'))];
   open(route);
   return {
@@ -63,6 +70,7 @@ export default function conversationsView(route, frame) {
       return true;
     },
     keys: () => ({ j: ['Next conversation', step(1)], k: ['Conversation before', step(-1)], n: ['New conversation', () => go('/conversations/new')],
+      '/': ['Filter', () => [...document.querySelectorAll('.talks input')].find((field) => field.checkVisibility())?.focus()],
       ...(one && { r: ['Write', () => document.getElementById('write')?.focus()], Escape: ['All conversations', () => go('/conversations')] }) }),
     change(run) {
       one?.change?.(run);
@@ -153,7 +161,11 @@ function threadOf(id, frame) {
     models = shown.map((run) => known.get(run.id) ?? new RunModel(run.id, () => {}, () => {}));
     await Promise.all(models.map((model) => (model.run ? model.refresh() : model.load())));
     const last = models.at(-1);
-    if (last && !isClosed) memory = resource(() => get(`${last.path}/state`, { at: last.head }));
+    // What is known of it stays while it is read again.
+    if (last && !isClosed) {
+      if (memory) memory.load();
+      else memory = resource(() => get(`${models.at(-1).path}/state`, { at: models.at(-1).head }));
+    }
     return { runs, user };
   });
   const last = () => models.at(-1);

@@ -125,7 +125,7 @@ export default function eventsTab(run) {
       if (exists) read(Math.floor(selected / PAGE));
       return aside.detail({ key: 'detail' }, exists ? loading() : p.soft(`The run has no event ${selected}.`));
     }
-    const { seq, path: place, type } = item;
+    const [{ seq, path: place, type }, fields] = [item, without(item, ENVELOPE)];
     const link = (tab, text) => a({ href: run.url(tab, seq) }, text);
     return aside.detail({ key: 'detail', 'aria-label': `Event ${seq}` },
       header(h2(`Event ${seq}`), span.grow(), button.plain({ onclick: () => select(null) }, 'Close')),
@@ -133,6 +133,6 @@ export default function eventsTab(run) {
       p.tools(link('transcript', 'Transcript'), link('state', 'State here'), type.startsWith('LOOP_MODEL') && link('requests', 'Request'),
         button.plain.small({ onclick: () => run.dialog('fork', seq) }, 'Fork here'), copyButton(JSON.stringify(item, null, 2), 'Copy JSON'),
         copyButton(`curl '${location.origin}${apiUrl(path).replaceAll("'", '%27')}?after=${seq - 1}&limit=1'`, 'Copy as curl'), place && copyButton(place, 'Copy path')),
-      json(without(item, ENVELOPE), { open, label: 'Fields', depth: 3 }));
+      Object.keys(fields).length > 0 ? json(fields, { open, label: 'Fields', depth: 3 }) : p.soft('It has no further fields.'));
   }
 }

@@ -132,7 +132,7 @@ function draw(work) {
       noModel(plan.model, begin && [a({ href: ui(at('fork', work.run, begin.at)) }, `Fork after event ${begin.at}`), `, before the first answer: there ${begin.model.answers.join(' or ')} of this server answers.`]),
       problem && p.problem({ role: 'alert' }, problem.message, problem.body?.differences && valueDiff({}, problem.body.differences)),
       allowed ? div.sendLine(button.primary.large({ disabled: work.busy }, icon('fork'), work.busy ? 'Sending…' : plan.model.missing ? 'Fork, and wait for a model' : 'Fork and run'), span.grow.soft({ key: 'in-short' }, effectsInShort(plan)), kbd.wide(`${MOD} ↵`)) : p.note(icon('warn'), reason)),
-    section.trials({ 'aria-label': 'What both runs share', tabindex: '0' }, shared(work, plan), costs(work, plan),
+    section.trials.after({ 'aria-label': 'What both runs share', tabindex: '0' }, shared(work, plan), costs(work, plan),
       state != null && JSON.stringify(state) !== '{}' && section({ key: 'state' }, h2('State at this point'), div.well(json(state, { open: work.open, label: 'State', depth: 2 })))));
 }
 

@@ -7,7 +7,7 @@ import { icon } from '../lib/icons.js';
 import { placeWords, quoted } from '../lib/cause.js';
 import { MOD } from '../lib/keys.js';
 import { settle } from '../lib/settle.js';
-import decide, { asks, approveShown, edges, isEndShown, isInView, toggle } from '../parts/decide.js';
+import { asks, approveShown, edges, isEndShown, isInView, toggle } from '../parts/decide.js';
 import { decidedList } from '../parts/decided_today.js';
 import { draftOf, follow, isOver, withDrafts } from '../parts/drafts.js';
 import batch, { reasonsOf } from '../parts/batch.js';
@@ -159,7 +159,7 @@ export default function inboxView(route) {
       button({ key: DECIDED, 'aria-pressed': String(shows === DECIDED), onclick: () => show(DECIDED) }, DECIDED, history.value && span.count(history.value.items.length + (history.value.capped ? '+' : '')))),
     'Notification' in globalThis && Notification.permission !== 'denied' && button.wide({ 'aria-pressed': String(pref('notify') === 'on'), onclick: notify }, icon('bell'), pref('notify') === 'on' ? 'Notifications on' : 'Notify me'),
     span.keyHints.wide(Object.entries({ j: '', k: 'move', e: 'edit', a: 'approve', r: 'reject', [`${MOD} ↵`]: 'send from a field' }).map(([key, does]) => [kbd(key.length > 1 ? key : key.toUpperCase()), ' ', does, ' '])))],
-    queue: () => data.value && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().filter(waits).length)), batches(items()).map(({ key, list, list: [item], isBatch }) => button({ key, 'aria-current': list.some(({ id }) => id === selected) && 'true', onclick: () => {
+    queue: () => data.value && shows !== DECIDED && aside.queue({ key: 'queue', 'aria-label': 'Queue' }, h2(span('Waiting, what expires first on top'), span(items().filter(waits).length)), batches(items()).map(({ key, list, list: [item], isBatch }) => button({ key, 'aria-current': list.some(({ id }) => id === selected) && 'true', onclick: () => {
       if (!list.some(({ id }) => id === selected)) selected = item.id;
       keep();
       moved = true;
@@ -168,7 +168,7 @@ export default function inboxView(route) {
       history.value?.items.length > 0 && [h2(span('Decided today'), span(history.value.items.length + (history.value.capped ? '+' : ''))), decidedList(history.value)]),
     render: () => [
       shows === DECIDED ? div.inbox({ key: 'decided' }, history.show(decidedList)) : data.show(({ next }, list = items()) => [
-        list.length ? div.inbox({ key: 'list', drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, batches(list).map((group) => (group.isBatch ? batch(group, { inbox: true, draw: drawnAs }) : decide(group.list[0], { inbox: true, ...drawnAs(group.list[0]) }))))
+        list.length ? div.inbox({ key: 'list', drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, batches(list).map((group) => batch(group, { inbox: true, draw: drawnAs })))
           : shows === 'All' ? empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.') : empty(`No ${shows.toLowerCase()}`, 'Nothing of this kind waits.', button({ onclick: () => show('All') }, 'Show all')),
         next && p.soft.more(`Showing the first ${data.value.items.length}.`)]),
       several.bar()],

@@ -1,7 +1,7 @@
 // Requests to models as they were sent, each compared with the one before it.
 import { redraw, tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
-import { at, may, ui } from '../lib/page.js';
+import { at, later, may, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
 import { causeOf, placeWords, quoted } from '../lib/cause.js';
 import { brief, micros, money, number, plural } from '../lib/format.js';
@@ -14,6 +14,8 @@ const { a, b, button, code, details, div, h2, li, nav, ol, p, section, small, sp
 
 const text = (value) => (typeof value === 'string' ? value : value?.body ?? JSON.stringify(value, null, 2) ?? '');
 const prose = (...content) => div.prose({ dir: 'auto' }, content);
+
+const markdown = later('markdown');
 
 /** How many requests are listed at once: those around the chosen one. */
 const MOST = 60;
@@ -100,7 +102,7 @@ export default function requestsTab(run) {
     const call = ({ index }) => run.model.nodes.find((item) => item?.path === `${node.path}.${index}`)?.kind;
     const failed = outcome?.error?.message ?? outcome?.message ?? (isNoAnswer(node, run.model) && run.model.nodes[0].kind.ending?.message);
     return section.got({ 'aria-label': 'Answer' }, h2('Answer'),
-      failed ? p.bad({ dir: 'auto' }, quoted(causeOf(failed).text)) : (answerOf(node.kind)?.parts ?? []).map((part, i) => (part.type === 'call' ? p({ key: i }, icon('tool'), ' ', b.mono(call(part)?.tool ?? 'call'), ' ', span.soft({ dir: 'auto' }, brief(call(part)?.arguments ?? ''))) : part.text && div.prose({ key: i, dir: 'auto' }, part.text))),
+      failed ? p.bad({ dir: 'auto' }, quoted(causeOf(failed).text)) : (answerOf(node.kind)?.parts ?? []).map((part, i) => (part.type === 'call' ? p({ key: i }, icon('tool'), ' ', b.mono(call(part)?.tool ?? 'call'), ' ', span.soft({ dir: 'auto' }, brief(call(part)?.arguments ?? ''))) : part.text && div({ key: i }, part.type === 'text' ? markdown(part.text) : prose(part.text)))),
       !failed && !answerOf(node.kind)?.parts?.length && p.soft(node.status === 'running' ? 'The model answers…' : 'No answer.'),
       p(a({ href: run.url('transcript', node.seq) }, `Show in the transcript: ${placeOf(node, run.model)}`)));
   }

@@ -2,7 +2,7 @@
 import { tags, redraw } from '../lib/dom.js';
 import { at, close, go, later, load, may, runUrl, TABS } from '../lib/page.js';
 import { batches, lastCall } from '../parts/batches.js';
-import { isForPerson, withDrafts } from '../parts/drafts.js';
+import { isForPerson, isHeld, withDrafts } from '../parts/drafts.js';
 import { idsOf } from '../parts/ids.js';
 import { RunModel, failureOf, foldedAtFirst, isFailure, isLastAttempt, isWait, iterationOf } from '../parts/model.js';
 import { failure, loading } from '../parts/common.js';
@@ -55,7 +55,7 @@ export default function runView(route, frame) {
       const node = run.asked();
       run.view.selected = null;
       const [first] = batches(model.run.pending);
-      wantsForm = { node: first.isBatch ? lastCall(node, model) : node, item: first.list[0] };
+      wantsForm = { node: first.list[0].kind === 'approval' ? lastCall(node, model) : node, item: first.list[0] };
       run.go('transcript', null, run.view.route.tab === 'transcript');
       if (shown === 'transcript') toForm();
     },
@@ -134,8 +134,8 @@ export default function runView(route, frame) {
       if (model.trouble || !tab || !['transcript', 'waterfall'].includes(shown)) return null;
       const node = model.nodes[run.view.selected];
       const items = shown === 'transcript' ? run.toDecide() : [];
-      // A call that waits is read with its decision.
-      if (items.length && (!node || (node.status === 'waiting' && items.some(({ call }) => call === node.path)))) return aside.beside.pane.deciding({ key: 'deciding', 'aria-label': 'Decisions' }, deciding(items, run.several, node?.path));
+      // A call that waits is read with its decision, also one that was decided elsewhere while a person was at work on it.
+      if (items.length && (!node || items.some((item) => item.call === node.path && (node.status === 'waiting' || isHeld(item))))) return aside.beside.pane.deciding({ key: 'deciding', 'aria-label': 'Decisions' }, deciding(items, run.several, node?.path));
       return node && aside.beside.pane({ key: 'pane', class: shown === 'waterfall' && 'dock', 'aria-label': 'Details' }, pane(run));
     },
     hide: () => model.stop?.(),

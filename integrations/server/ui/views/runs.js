@@ -9,6 +9,7 @@ import { ends, openDialog } from '../lib/keys.js';
 import { cash, compact, date, duration, line, millis, moment, money, number, plural, runCost, runCostTitle, shortId, zone } from '../lib/format.js';
 import { empty, hasEnded, idText, resource } from '../parts/common.js';
 import { asked as askedOf, dated, KEYS, parse, texts, wordsOf, write } from '../parts/query.js';
+import chips from '../parts/chips.js';
 import { hitLine } from '../parts/hit.js';
 import { menuOf, suggestions } from '../parts/suggest.js';
 
@@ -183,7 +184,7 @@ export default function runsView(route, frame) {
     head: () => [
       div.bar(h1('Runs'), nav.views.grow({ 'aria-label': 'Saved views' }, viewLinks()), a.button.primary({ href: ui('/brains') }, icon('plus'), 'Start a run')),
       form.bar.findRuns({ role: 'search', onsubmit: (event) => { event.preventDefault(); search(); } },
-        div.grow.field(label(icon('search'), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
+        div.grow.field(label(icon('search'), chips(typed ?? write(filter)), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
         select({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
           Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: Number.isNaN(Date.parse(filter.since)) ? filter.since : `Since ${moment(filter.since).replace(/:\d\d$/, '')}` }) }).map(([value, text]) => option({ key: value, value }, text)))),
       div.bar.thin(p.counts.grow({ role: 'group', 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(query(filter) ? ['Same in the terminal: ', code(inShell(filter))] : `Times in ${zone()}`))],
@@ -252,7 +253,7 @@ export default function runsView(route, frame) {
       oninput: (event) => {
         typed = event.target.value;
         opens(event);
-      }, onfocus: opens, onclick: opens, onblur: () => { menu.isOpen = false; }, onkeydown, onchange: search });
+      }, onscroll: ({ target }) => { target.previousSibling.scrollLeft = target.scrollLeft; }, onfocus: opens, onclick: opens, onblur: () => { menu.isOpen = false; }, onkeydown, onchange: search });
   }
   function viewLinks() {
     const own = saved();

@@ -1,6 +1,7 @@
 // The transcript of a run: windowed rows that follow the end of a running one until the reader scrolls up.
 import { redraw, tags } from '../lib/dom.js';
 import { later, main } from '../lib/page.js';
+import { isField } from '../lib/keys.js';
 import { settle } from '../lib/settle.js';
 import { withDrafts } from '../parts/drafts.js';
 import { nodeList } from '../parts/rows.js';
@@ -47,7 +48,8 @@ export default function transcriptTab(run) {
   const isChosen = view.selected != null;
   /** Whether the end stays in view while the run grows: of a run that works when it is opened, until the reader scrolls up, selects a row or stops it. */
   let [follows, stopped, top] = [wanted == null && model.run.status === 'running', false, 0];
-  const isFollowing = () => follows && view.selected == null && !hasEnded(model.run);
+  // A field in which a person types must stay in view.
+  const isFollowing = () => follows && view.selected == null && !hasEnded(model.run) && !isField(document.activeElement);
   const places = () => [...document.querySelectorAll('.decide footer')].map((node) => node.getBoundingClientRect().top).join();
   const toEnd = () => {
     const before = places();
@@ -95,7 +97,7 @@ export default function transcriptTab(run) {
     render() {
       if (!run.several && model.run.pending?.length > 1) loadPicks();
       // Before the new rows are drawn, the view is at the end of the old ones.
-      if (seen < model.head && isAtEnd() && !stopped && !hasEnded(model.run)) requestAnimationFrame(() => stopped || toEnd());
+      if (seen < model.head && isAtEnd() && !stopped && !hasEnded(model.run)) requestAnimationFrame(() => stopped || isField(document.activeElement) || toEnd());
       return [search.render(),
         ends(model),
         model.nodes.length < 2 ? empty('Nothing has happened yet', 'The transcript fills as the run works.')

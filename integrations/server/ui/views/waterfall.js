@@ -2,6 +2,7 @@
 import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { axisRow, barOf, barRow, extent, gridLines, LEGEND, scale } from '../parts/waterfall.js';
+import { failureOf, isFailure } from '../parts/model.js';
 import { nodeList } from '../parts/rows.js';
 import { empty } from '../parts/common.js';
 
@@ -9,8 +10,15 @@ const { a, button, div, i, p, span } = tags;
 
 export default function waterfallTab(run) {
   const { model, view, select } = run;
-  let [axis, now, zoom, drag, idle, scaled, unfolded] = [null, 0, null, null, [], 0, new Set()];
-  const shows = (node) => barOf(node, 0, model) !== null;
+  let [axis, now, zoom, drag, idle, scaled, unfolded, kinds, hasFailed, failedOnly, wanted] = [null, 0, null, null, [], 0, new Set(), new Set(), false, false, null];
+  /** Whether a node has failed, or something in it. */
+  const fails = (node) => isFailure(node, model) || (model.children.get(node.id) ?? []).some((id) => fails(model.nodes[id]));
+  const shows = (node) => barOf(node, 0, model) !== null && (!failedOnly || fails(node));
+  // A failed run opens at its failure where the dock leaves room for the bars.
+  if (view.selected == null && model.run.status === 'failed' && matchMedia('(min-width: 1440px)').matches) {
+    wanted = failureOf(model);
+    view.selected = wanted?.id ?? null;
+  }
   const rows = nodeList(run, { name: 'bars', height: 28, shows, nests: (node) => node.parent != null && shows(node), folded: view.folded,
     row: (node, depth, index) => barRow(node, barOf(node, now, model), axis, { depth, index, selected: node.id === view.selected, select, model, fold: hasBelow(node) && fold, isFolded: view.folded.has(node.id) }) });
   const fold = (node) => change(() => rows.fold(node));
@@ -25,7 +33,10 @@ export default function waterfallTab(run) {
     const [{ started, ended }] = model.nodes;
     now = model.run.status === 'running' ? Date.now() * 1000 : model.nodes.reduce((time, node) => Math.max(time, node?.ended ?? node?.started ?? 0), 0);
     // What is folded has worked, too.
-    axis = scale(model.nodes.map((node) => node && barOf(node, now, model)).filter((bar) => bar?.segments.length), { from: started, to: Math.max(started + 1, ended ?? now), ...zoom, unfolded });
+    const bars = model.nodes.map((node) => node && barOf(node, now, model)).filter((bar) => bar?.segments.length);
+    kinds = new Set([...bars.flatMap(({ segments }) => segments.map(({ kind }) => kind.split(' ')[0])), idle.length && 'suspended']);
+    axis = scale(bars, { from: started, to: Math.max(started + 1, ended ?? now), ...zoom, unfolded });
+    hasFailed = model.nodes.some((node) => node && isFailure(node, model));
     scaled = performance.now();
   }
   const change = (act) => {
@@ -52,6 +63,15 @@ export default function waterfallTab(run) {
   };
   const whole = () => change(() => { zoom = null; });
   const toggle = (from) => change(() => unfolded.delete(from) || unfolded.add(from));
+  const showFailed = () => change(() => {
+    failedOnly = !failedOnly;
+    rows.sort();
+  });
+  const drawn = () => {
+    // The legend stays in view, if it can.
+    if (wanted) rows.list.show(rows.rows.place(wanted.id));
+    wanted = null;
+  };
   const toggleAll = () => change(() => { unfolded = new Set(unfolded.size ? [] : axis.gaps.map((gap) => gap.from)); });
   return {
     reveal: rows.reveal, close: rows.close,
@@ -63,10 +83,11 @@ export default function waterfallTab(run) {
       compute();
       const selected = model.nodes[view.selected];
       return div(pointer,
-        p.legend(Object.entries(LEGEND).map(([kind, text]) => span(i.seg({ class: kind }), text)), span.grow(),
-          zoom ? button.small({ onclick: whole }, 'Show the whole time', tags.kbd('0')) : span.quiet.wide('drag to zoom'), selected && a({ href: run.url('transcript', selected.seq) }, 'Show in the transcript')),
+        p.legend(Object.entries(LEGEND).filter(([kind]) => kinds.has(kind)).map(([kind, text]) => span(i.seg({ class: kind }), text)), span.grow(),
+          hasFailed && button.small({ 'aria-pressed': String(failedOnly), onclick: showFailed }, 'Failed only'),
+          zoom ? button.small({ onclick: whole }, 'Show the whole time', tags.kbd('0')) : span.quiet.wide('drag to zoom'), selected && a.wide({ href: run.url('transcript', selected.seq) }, 'Show in the transcript')),
         axisRow(axis, toggle),
-        div.lanes(div.back({ 'aria-hidden': 'true' }, span(), span.lane(
+        div.lanes({ drawn }, div.back({ 'aria-hidden': 'true' }, span(), span.lane(
           gridLines(axis), idle.map(({ from, to }) => i.suspended({ style: extent(axis.place(from), axis.place(to)) })), drag && i.selection({ style: extent(...ends()) })), span()),
         rows.list.view({ role: 'grid', 'aria-label': 'Waterfall' }, selected && `bar-${selected.id}`)));
     },

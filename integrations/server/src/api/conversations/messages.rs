@@ -7,7 +7,7 @@ use axum::response::Response;
 use positronic_core::definition::BrainDefinition;
 use positronic_core::record::{EventKind, RunId, RunSummary, Seq, UserMessage, sha256};
 use positronic_core::runner::RunHandle;
-use positronic_core::store::{RunCursor, RunFilter};
+use positronic_core::store::{RunCursor, RunFilter, RunSums};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +20,7 @@ use crate::api::runs::events::EVENTS;
 use crate::api::runs::list::page;
 use crate::api::runs::new_run::{conversation, given_options, of_conversation, user_for};
 use crate::api::runs::updates::{Update, updates};
+use crate::api::sums::CostSum;
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
@@ -68,10 +69,14 @@ struct ConversationItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<String>,
     /// The number of its runs.
-    runs: usize,
+    runs: u64,
     /// The message with which its last run began, cut to 200 characters; absent if that began without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
+    /// What its runs have cost, by currency, as far as known.
+    costs: Vec<CostSum>,
+    /// How many of its runs have a cost that is not known in full.
+    partly_priced: u64,
     last: RunItem,
 }
 
@@ -120,8 +125,8 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     filter.user = caller.only_user().map(str::to_owned);
     filter.after = cursor.map(|text| cursor::decode::<RunCursor>(&text, &wanted)).transpose()?;
     let (mut items, mut next, mut read, mut capped) = (Vec::new(), None, 0, false);
-    // The last run and the number of runs of each conversation.
-    let mut known: HashMap<String, (RunId, usize)> = HashMap::new();
+    // The last run of each conversation, and what its runs come to.
+    let mut known: HashMap<String, (RunId, RunSums)> = HashMap::new();
     'pages: loop {
         let chunk = store.runs(&filter).await?;
         let is_last = chunk.len() < CHUNK;
@@ -136,13 +141,22 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
             if !known.contains_key(&id) {
                 let runs = app.client.conversations().runs(&id).await?;
                 let Some(last) = runs.first() else { continue };
-                known.insert(id.clone(), (last.run.clone(), runs.len()));
+                let mut sums = RunSums::default();
+                runs.iter().for_each(|run| sums.add(run));
+                known.insert(id.clone(), (last.run.clone(), sums));
             }
             // A conversation is listed at the place of its last run.
-            if let Some((_, runs)) = known.get(&id).filter(|(last, _)| *last == row.run) {
+            if let Some((_, sums)) = known.get(&id).filter(|(last, _)| *last == row.run) {
                 let (last, message) = (app.run_items(std::slice::from_ref(&row)).await?, opening(app, &row.run).await?);
-                let item =
-                    |last| ConversationItem { id: id.clone(), user: row.user.clone(), runs: *runs, message, last };
+                let item = |last| ConversationItem {
+                    id: id.clone(),
+                    user: row.user.clone(),
+                    runs: sums.runs,
+                    message,
+                    costs: CostSum::all(sums),
+                    partly_priced: sums.partial,
+                    last,
+                };
                 items.extend(last.into_iter().next().map(item));
             }
         }
