@@ -21,7 +21,7 @@ pub use self::refusal::Refusal;
 use self::refusal::not_asked;
 pub(crate) use self::wait_answer::REPLY;
 pub(super) use self::wait_answer::{answer, waiting};
-use super::child::child_ended;
+use super::child_end::child_ended;
 use super::close;
 use super::limits::asked_at;
 use super::state::RunState;

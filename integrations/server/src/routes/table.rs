@@ -1,10 +1,12 @@
 //! The one table of a router's routes, and the document that describes it.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{RequestContext, Route, RouteAccess, json as answer};
+use super::context::json_value;
+use super::{RequestContext, Route, RouteAccess};
 use crate::openapi::document_of;
 use crate::{api, problem_page};
 
@@ -28,16 +30,22 @@ pub fn openapi_with(further: &[Route]) -> Value {
 /// Returns the route of the document, which names the path of the router if it has one.
 fn document(further: &[Route]) -> Route {
     let further = further.to_vec();
-    let document = Arc::new(LazyLock::new(move || openapi_with(&further)));
+    // Anyone may read it, so it is kept as a text, for the path of the router that was asked last.
+    let kept = Arc::new(Mutex::new(None));
     let handler = move |cx: RequestContext| {
-        let document = Arc::clone(&document);
+        let (kept, further) = (Arc::clone(&kept), further.clone());
         async move {
-            let mut document = Value::clone(&document);
             let prefix = &*cx.reporter.prefix;
+            if let Some((_, text)) = kept.lock().as_ref().filter(|(of, _): &&(String, String)| of == prefix) {
+                return Ok(json_value(text.clone()));
+            }
+            let mut document = openapi_with(&further);
             if let Some(fields) = document.as_object_mut().filter(|_| !prefix.is_empty()) {
                 fields.insert("servers".to_owned(), json!([{ "url": prefix }]));
             }
-            answer(&document)
+            let text = document.to_string();
+            *kept.lock() = Some((prefix.to_owned(), text.clone()));
+            Ok(json_value(text))
         }
     };
     Route::get("/openapi.json", "Read this document", handler)

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use super::verdict::{Refused, apply, verdict};
 use crate::definition::{CheckedAnswer, LoopGuard, LoopGuardCheck, Scope};
 use crate::error::caught_now;
 use crate::machine::Replaced;
 use crate::record::{ModelResponse, Path};
-use crate::runner::effects::guards::loops::guards_at;
-use crate::runner::effects::guards::{Refused, apply, verdict};
+use crate::runner::effects::guards::applicable::guards_at;
 use crate::runner::worker::Worker;
 
 /// The guards of a loop's answers, each with what it sees.

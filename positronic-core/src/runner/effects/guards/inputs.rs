@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::CheckedInputs;
+use super::verdict::{replacement, verdict};
 use crate::definition::{CheckedInput, LoopDefinition, LoopGuard, LoopGuardCheck, Scope};
 use crate::error::Error;
 use crate::error::caught_now;
 use crate::machine::{Replaced, Veto};
 use crate::record::{Path, ReplacedInput, UserMessage};
-use crate::runner::effects::guards::loops::guards_at;
-use crate::runner::effects::guards::{CheckedInputs, replacement, verdict};
+use crate::runner::effects::guards::applicable::guards_at;
 use crate::runner::worker::Worker;
 
 /// The messages that an iteration would send first, and the guards that check them.
