@@ -23,6 +23,9 @@ pub const QUERY_KEYS: [(&str, &str); 11] = [
     ("needs", "decision: runs that wait for a person"),
 ];
 
+/// The most words of a search: each is looked for in the events of each run.
+const MAX_WORDS: usize = 32;
+
 /// The time by which a search is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryClock {
@@ -61,11 +64,14 @@ impl RunQuery {
     ///
     /// # Errors
     ///
-    /// [`QueryError`] with the word that cannot be read: a key that resembles a known one, a key twice, or a wrong value.
+    /// [`QueryError`] with the word that cannot be read: a key that resembles a known one, a key twice, a wrong value, or one word more than 32.
     pub fn parse(text: &str, clock: QueryClock) -> Result<Self, QueryError> {
         let mut query = Self::default();
         let (mut texts, mut seen) = (Vec::new(), Vec::new());
-        for word in split(text)? {
+        for (place, word) in split(text)?.into_iter().enumerate() {
+            if place == MAX_WORDS {
+                return Err(word.error(text, format!("a search has at most {MAX_WORDS} words")));
+            }
             let Some(key) = word.key else {
                 texts.push(word.value);
                 continue;

@@ -92,6 +92,13 @@ fn error_points_at_the_word_and_suggests() {
 }
 
 #[test]
+fn search_has_a_limit_of_words() {
+    assert!(RunQuery::parse(&"e ".repeat(32), CLOCK).is_ok());
+    let error = RunQuery::parse(&"e ".repeat(33), CLOCK).unwrap_err();
+    assert_eq!((error.at.clone(), error.to_string().as_str()), (64..65, "`e`: a search has at most 32 words"));
+}
+
+#[test]
 fn number_is_found_whole_and_field_by_its_value() {
     let field = |value: &str| Needle::Field("amount".to_owned(), value.to_owned());
     for (needle, line, found) in [

@@ -29,8 +29,13 @@ impl Serialize for Time {
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let invalid = || format!("`{text}` is not a time; write it as `2026-05-01T12:00:00Z`");
-        let at: jiff::Timestamp = text.parse().map_err(|_| serde::de::Error::custom(invalid()))?;
+        let invalid = |_| {
+            format!(
+                "`{text}` is not a time; write it as `2026-05-01T12:00:00Z`, at the latest {}",
+                jiff::Timestamp::MAX
+            )
+        };
+        let at: jiff::Timestamp = text.parse().map_err(invalid).map_err(serde::de::Error::custom)?;
         Ok(Self(Timestamp(at.as_microsecond())))
     }
 }

@@ -47,7 +47,7 @@ impl Key {
             return Ok(Self { key, is_given: true, is_named: false, subject, user });
         }
         Err(Problem::new(ProblemType::InvalidHeader)
-            .detail(format!("`Idempotency-Key`: expected 1 to {MAX_KEY} characters")))
+            .detail(format!("`Idempotency-Key`: expected 1 to {MAX_KEY} visible ASCII characters")))
     }
 
     /// Returns the id of a message to a conversation, which has only the messages of one user: that of a protocol as it is, since
