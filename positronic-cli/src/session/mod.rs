@@ -11,7 +11,6 @@ mod outcome;
 mod pending;
 #[cfg(test)]
 mod pending_tests;
-mod release;
 mod screen;
 mod signals;
 
@@ -23,6 +22,5 @@ pub(crate) use outcome::{ended, exit_of_failure, left_by, report_limited_loops};
 pub(crate) use pending::{
     LISTED_ROWS, WHOLE_RUN, answer_commands, asking_party, for_person, is_approval, pending_entry, question_text,
 };
-pub(crate) use release::release_others;
 pub(crate) use screen::Screen;
 pub(crate) use signals::send_signals;

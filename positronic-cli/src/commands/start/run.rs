@@ -12,7 +12,7 @@ use crate::app::{
     store_attachments,
 };
 use crate::cli::{Exit, RunArgs};
-use crate::session::{Role, SessionOptions, ended, release_others, session};
+use crate::session::{Role, SessionOptions, ended, session};
 
 pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.outlive_readers(Unread::IsKept);
@@ -59,7 +59,6 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     let ending = session(&runner, begin, &session_options, ui).await;
     save_recording(&models, args.record.as_deref(), ui)?;
     let (run, ending) = ending?;
-    release_others(&runner, &run, ui).await?;
     if over {
         let show = ui.command(&["show", run.as_str()]);
         ui.notice(&format!("the run {run} was already over, and nothing was done; `{show}` shows it"))?;

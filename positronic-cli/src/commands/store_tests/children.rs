@@ -1,7 +1,6 @@
 //! Child runs on the command line.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use positronic_core::dsl::Child;
 use positronic_core::model::scripted::ScriptedModel;
@@ -10,7 +9,6 @@ use positronic_core::record::{Status, Tier};
 use positronic_core::store::RunFilter;
 use positronic_sqlite::SqliteStore;
 use serde_json::json;
-use tokio::sync::Notify;
 
 use super::Desk;
 use crate::app::Project;
@@ -117,59 +115,4 @@ fn work_on_a_run_ends_with_the_code_of_a_wait_when_its_child_is_paused() {
     assert_eq!(paused.code, 0, "{}", paused.err);
     let worked = desk.call(&project(), &["work", "@"]);
     assert_eq!(worked.code, 3, "{}", worked.err);
-}
-
-#[test]
-fn run_lets_a_child_undo_what_it_has_begun_to_undo() {
-    let (begun, undone) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
-    let (begins, undoes) = (Arc::clone(&begun), Arc::clone(&undone));
-    let child = move || {
-        let (begins, undoes) = (Arc::clone(&begins), Arc::clone(&undoes));
-        brain("Child")
-            .state(())
-            .step("Reserve", async |_| Ok(()))
-            .compensate(move |_| {
-                let undoes = Arc::clone(&undoes);
-                async move {
-                    // Longer than the command needs to show the end of the parent.
-                    for _ in 0..1000 {
-                        tokio::task::yield_now().await;
-                    }
-                    undoes.store(true, Ordering::SeqCst);
-                    Ok(())
-                }
-            })
-            .step("Work", move |_| {
-                let begins = Arc::clone(&begins);
-                async move {
-                    begins.notify_one();
-                    std::future::pending::<Result<()>>().await
-                }
-            })
-            .build()
-    };
-    let started = child.clone();
-    let parent = brain("Parent")
-        .state(())
-        .step("Begin", move |cx| {
-            let child = started();
-            async move { cx.start("child", child, ()).await.map(drop) }
-        })
-        .step("Wait", move |_| {
-            let begun = Arc::clone(&begun);
-            async move {
-                begun.notified().await;
-                Ok(())
-            }
-        })
-        .build();
-    let project = Project::new().brain(parent).brain(child()).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
-    let desk = Desk::new();
-
-    let outcome = desk.call(&project, &["run", "parent"]);
-
-    assert_eq!(outcome.code, 0, "{}", outcome.err);
-    assert!(undone.load(Ordering::SeqCst), "{}", outcome.err);
-    let other = "; continue it with: desk work child-";
-    assert!(!outcome.err.contains("undo") && outcome.err.contains(other), "{}", outcome.err);
 }

@@ -10,7 +10,7 @@ use crate::app::{
     secrets, short_secret_warning, write_recording,
 };
 use crate::cli::{Exit, WorkArgs};
-use crate::session::{Role, SessionOptions, ended, release_others, session};
+use crate::session::{Role, SessionOptions, ended, session};
 
 pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let Some(run) = &args.run else {
@@ -61,7 +61,6 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
         write_recording(file, &text, &row.brain, ui)?;
     }
     let (run, ending) = ending?;
-    release_others(&runner, &run, ui).await?;
     ended(&store, &run, ending, &CassetteSession::None, args.output.json, ui).await
 }
 
