@@ -18,13 +18,12 @@ use crate::session::{
 impl Session<'_> {
     /// Answers one of the pending items, or leaves all of them.
     pub(super) async fn answer(&mut self, pending: &[Pending]) -> Result<Answered, Failure> {
-        if let CassetteSession::Plays(cassette) = self.options.cassette
-            && self.options.plays_people
-            && let Some(kind) = from_cassette(cassette, pending)
-        {
-            let actor =
-                Actor { by: Some("the cassette".to_owned()), channel: Some("cassette".to_owned()), ..Actor::default() };
-            return self.send(kind, actor).await;
+        if let Some(people) = self.options.people {
+            let cassette = people.at_position(&self.runner.worker().await?).await?;
+            if let Some(kind) = from_cassette(cassette, pending) {
+                let (by, channel) = (Some("the cassette".to_owned()), Some("cassette".to_owned()));
+                return self.send(kind, Actor { by, channel, ..Actor::default() }).await;
+            }
         }
         let left = || Ok(Answered::Ends(Ending::Left(pending.to_vec())));
         let lasts = self.options.lasts;
@@ -115,15 +114,17 @@ impl Session<'_> {
         Ok(answered)
     }
 
-    /// Sends a signal. A refusal is shown to the person, who is asked again.
+    /// Sends a signal. A refusal is shown. If the run still waits as it did before, it is answered again; else another process
+    /// was first, and the run continues.
     async fn send(&mut self, kind: SignalKind, actor: Actor) -> Result<Answered, Failure> {
+        let before = self.run.pending();
         match self.run.signal(kind, actor).await {
             Ok(_) => Ok(Answered::Sent),
-            Err(SignalError::Refused(refusal)) if self.has_person => {
+            Err(SignalError::Refused(refusal)) => {
                 self.screen.say(&refusal.to_string())?;
-                Ok(Answered::Refused)
+                Ok(if self.run.pending() == before { Answered::Refused } else { Answered::Sent })
             }
-            Err(error) => Err(Failure::run(error)),
+            Err(error) => Err(self.unsent(error)),
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::awaited_runs::AwaitedRuns;
-use crate::app::{CassetteSession, Failure, LiveReader, LiveText, Ui};
+use crate::app::{CassetteSession, Failure, LiveReader, LiveText, RunCassette, Ui};
 use crate::cli::OutputArgs;
 use crate::render::words::no_worker;
 use crate::session::{Interrupt, Screen, images, interrupts};
@@ -47,8 +47,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Settings of a session.
 pub(crate) struct SessionOptions<'a> {
     pub(crate) cassette: &'a CassetteSession,
-    /// Whether a played cassette also answers for people.
-    pub(crate) plays_people: bool,
+    /// The played cassette that also answers for people.
+    pub(crate) people: Option<&'a RunCassette>,
     pub(crate) actor: &'a Actor,
     /// Whether the run outlives this process, so that an answer can come later.
     pub(crate) lasts: bool,
@@ -64,7 +64,7 @@ impl<'a> SessionOptions<'a> {
     /// Shows a run that outlives this process, without a cassette.
     pub(crate) const fn new(role: Role, actor: &'a Actor, output: OutputArgs) -> Self {
         let cassette = &CassetteSession::None;
-        Self { cassette, plays_people: false, actor, lasts: true, role, output, live: None, several: false }
+        Self { cassette, people: None, actor, lasts: true, role, output, live: None, several: false }
     }
 }
 
@@ -149,7 +149,7 @@ pub(super) enum Answered {
 
 /// A session at the terminal. How it answers is in `answering.rs`.
 pub(super) struct Session<'a> {
-    runner: &'a Runner,
+    pub(super) runner: &'a Runner,
     pub(super) run: RunHandle<Value>,
     updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
     pub(super) screen: Screen<'a>,
@@ -212,10 +212,9 @@ impl Session<'_> {
                 }
                 Settled::Paused => _ = self.signal("", SignalKind::Resume).await?,
                 Settled::Stopped(reason) if self.options.lasts => {
-                    return Err(Failure::environment(format!("the run stopped: {reason}"))
-                        .hint("its log is complete up to that point; `work` continues the run"));
+                    return Err(stays(Failure::environment(format!("the run stopped: {reason}"))));
                 }
-                Settled::Stopped(reason) => return Err(Failure::run(reason)),
+                Settled::Stopped(reason) => return Err(Failure::environment(format!("the run stopped: {reason}"))),
             }
         }
     }
@@ -394,7 +393,18 @@ impl Session<'_> {
         match self.run.signal(kind, self.options.actor.clone()).await {
             // A refusal means that the run has ended.
             Ok(_) | Err(SignalError::Refused(_)) => Ok(()),
-            Err(error) => Err(Failure::run(error)),
+            Err(error) => Err(self.unsent(error)),
         }
     }
+
+    /// The run did not get a signal.
+    pub(super) fn unsent(&self, error: SignalError) -> Failure {
+        let failure = Failure::from(error);
+        if self.options.lasts { stays(failure) } else { failure }
+    }
+}
+
+/// Adds that a run outlives the failure of its session.
+fn stays(failure: Failure) -> Failure {
+    failure.hint("its log is complete up to that point; `work` continues the run")
 }

@@ -61,11 +61,6 @@ impl Failure {
         Self::new(Exit::Environment, message)
     }
 
-    /// The run cannot be executed.
-    pub(crate) fn run(message: impl Display) -> Self {
-        Self::new(Exit::RunFailed, format!("cannot execute the run: {message}"))
-    }
-
     /// Reports that this binary was built without a feature of positronic-cli.
     #[cfg(not(all(feature = "serve", feature = "sqlite", feature = "postgres")))]
     pub(crate) fn feature(what: impl Display, feature: &str) -> Self {
@@ -136,7 +131,9 @@ impl From<StartError> for Failure {
                     .hint("the same id starts one run; give this one another id")
             }
             StartError::Store(error) => error.into(),
-            other => Self::run(other),
+            // The brain needs other code, or the process ends.
+            StartError::State { .. } | StartError::Action(_) | StartError::Leaves => Self::environment(error),
+            other => Self::usage(other),
         }
     }
 }
@@ -146,7 +143,7 @@ impl From<SignalError> for Failure {
         match error {
             SignalError::Refused(refusal) => Self::refused(refusal),
             SignalError::Store(error) => error.into(),
-            other => Self::run(other),
+            other => Self::environment(other),
         }
     }
 }

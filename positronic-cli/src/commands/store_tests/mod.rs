@@ -13,6 +13,7 @@ mod lists;
 mod plugin_updates;
 mod results;
 mod schedules;
+mod shared_runs;
 mod stores;
 mod webhooks;
 mod work;

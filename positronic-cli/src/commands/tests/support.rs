@@ -82,12 +82,12 @@ impl Write for Full {
     }
 }
 
-pub(super) fn ui(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, settings: Settings) -> Ui {
+pub(in crate::commands) fn ui(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, settings: Settings) -> Ui {
     let settings = Settings { unicode: true, ..settings };
     Ui::new(Box::new(io::empty()), out, err, settings)
 }
 
-pub(super) fn words(arguments: &[&str]) -> Vec<OsString> {
+pub(in crate::commands) fn words(arguments: &[&str]) -> Vec<OsString> {
     std::iter::once("desk").chain(arguments.iter().copied()).map(Into::into).collect()
 }
 
