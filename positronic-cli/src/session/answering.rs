@@ -6,6 +6,7 @@ use crossterm::event::Event as Typed;
 use futures::future::{Either, select};
 use positronic_core::record::{Actor, Pending, SignalKind};
 use positronic_core::runner::SignalError;
+use positronic_core::store::PendingFilter;
 
 use super::driver::{Answered, Ending, Next, Session};
 use crate::app::{CassetteSession, Failure, size};
@@ -29,6 +30,9 @@ impl Session<'_> {
         let lasts = self.options.lasts;
         let mut answerable = pending.iter().filter(|pending| !pending.kind.is_for_run());
         let Some(first) = answerable.next().filter(|_| self.has_person).cloned() else {
+            if !self.waits(pending).await? {
+                return Ok(Answered::Sent);
+            }
             if lasts {
                 return left();
             }
@@ -52,6 +56,15 @@ impl Session<'_> {
             Next::Ready(None) | Next::Settled(_) => {}
         }
         Ok(Answered::Sent)
+    }
+
+    /// Returns whether the run still waits for all of these: another process may have answered since.
+    pub(super) async fn waits(&self, pending: &[Pending]) -> Result<bool, Failure> {
+        let filter = PendingFilter::builder().run(self.run.id().clone()).build();
+        let open = self.runner.client().store().pending(&filter).await?;
+        let is_open =
+            |one: &Pending| open.iter().any(|item| item.pending.call == one.call && item.pending.since == one.since);
+        Ok(pending.iter().all(is_open))
     }
 
     /// Asks the person, until there is an answer, an interrupt comes, or the item is settled elsewhere (`None`).
@@ -114,15 +127,13 @@ impl Session<'_> {
         Ok(answered)
     }
 
-    /// Sends a signal. A refusal is shown. If the run still waits as it did before, it is answered again; else another process
-    /// was first, and the run continues.
+    /// Sends a signal, and shows a refusal.
     async fn send(&mut self, kind: SignalKind, actor: Actor) -> Result<Answered, Failure> {
-        let before = self.run.pending();
         match self.run.signal(kind, actor).await {
             Ok(_) => Ok(Answered::Sent),
             Err(SignalError::Refused(refusal)) => {
                 self.screen.say(&refusal.to_string())?;
-                Ok(if self.run.pending() == before { Answered::Refused } else { Answered::Sent })
+                Ok(Answered::Refused)
             }
             Err(error) => Err(self.unsent(error)),
         }

@@ -141,7 +141,7 @@ pub(super) enum Next<T> {
 pub(super) enum Answered {
     /// The run continues, or no longer waits for this.
     Sent,
-    /// The run refused it, and still waits.
+    /// The run refused it.
     Refused,
     /// The session is over.
     Ends(Ending),
@@ -198,7 +198,8 @@ impl Session<'_> {
                 Settled::Waiting(pending) if pending.iter().all(|pending| pending.kind.is_for_run()) => {}
                 Settled::Waiting(pending) => match self.answer(&pending).await? {
                     Answered::Sent => {}
-                    Answered::Refused => refused = Some(pending),
+                    Answered::Refused if self.waits(&pending).await? => refused = Some(pending),
+                    Answered::Refused => {}
                     Answered::Ends(ending) => return Ok(ending),
                 },
                 Settled::Paused if self.options.lasts && !self.has_person => return Ok(Ending::Left(Vec::new())),
@@ -292,19 +293,21 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Returns whether the session ends because the awaited runs need answers. At a terminal it says where to give them.
+    /// Returns whether the session ends because the awaited runs need answers or another worker. At a terminal it says where to
+    /// give the answers.
     async fn is_left_to_others(&mut self) -> Result<bool, Failure> {
         // A store that cannot be read now says nothing about other runs.
-        let items = self.awaited.items(&self.runner.client(), &self.run.pending()).await.unwrap_or_default();
-        let Some(items) = items else { return Ok(false) };
+        let needs = self.awaited.needs(self.runner, &self.run.pending()).await.unwrap_or_default();
+        let Some(needs) = needs else { return Ok(false) };
         let watches = self.options.role == (Role::Watches { until_waiting: false });
-        if !self.has_person && self.options.lasts && !watches {
-            return Ok(true);
-        }
-        if let Some(line) = self.awaited.line(&items) {
+        let lacks_worker = !needs.workers.is_empty();
+        let ends = self.options.lasts && !watches && (lacks_worker || !self.has_person);
+        if (lacks_worker || !ends)
+            && let Some(line) = self.awaited.line(&needs)
+        {
             self.screen.say(&line)?;
         }
-        Ok(false)
+        Ok(ends)
     }
 
     /// Returns whether the run has work and no worker.

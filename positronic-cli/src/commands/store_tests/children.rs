@@ -116,3 +116,35 @@ fn work_on_a_run_ends_with_the_code_of_a_wait_when_its_child_is_paused() {
     let worked = desk.call(&project(), &["work", "@"]);
     assert_eq!(worked.code, 3, "{}", worked.err);
 }
+
+#[test]
+fn run_ends_when_its_child_is_of_a_brain_that_the_project_lacks() {
+    let desk = Desk::new();
+    let child = waiting_parent(&desk);
+    let payload = json!("Dear Ann").to_string();
+    desk.json(&["send", &child, "--webhook", "post", "--identifier", "letter", "--payload", &payload]);
+    let project = Project::new().brain(parent()).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
+    let lacks =
+        format!("the run {child} is not continued: this project lacks its brain `Letter`, and no worker has it");
+
+    let worked = desk.call(&project, &["work", "@"]);
+
+    assert_eq!(worked.code, 3, "{}", worked.err);
+    assert!(worked.err.contains(&lacks), "{}", worked.err);
+}
+
+#[test]
+fn run_with_the_id_of_an_existing_run_continues_its_children() {
+    let desk = Desk::new();
+    let begin = |project: &Project| desk.call(project, &["run", "parent", "--id", "one"]);
+    assert_eq!(begin(&project()).code, 3);
+    let rows = desk.call(&Project::new(), &["runs", "brain:Letter", "--json"]).out;
+    let row: serde_json::Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    let child = row["run"].as_str().unwrap();
+    let payload = json!("Dear Ann").to_string();
+    desk.json(&["send", child, "--webhook", "post", "--identifier", "letter", "--payload", &payload]);
+
+    let continued = begin(&project());
+
+    assert_eq!((continued.code, continued.out.as_str()), (0, "\"Dear Ann\"\n"), "{}", continued.err);
+}
