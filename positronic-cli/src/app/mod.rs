@@ -21,7 +21,7 @@ pub(crate) use files::{
     Folder, attachment, attachments, flag_json, flag_text, message, numbered_name, output_path, replace_file,
     safe_file_name, store_attachments, write_file,
 };
-pub(crate) use io::{BufferedLog, Failure, Log, LogSettings, Output, PROGRAM, Streams, Ui, Unread, size};
+pub(crate) use io::{BufferedLog, Failure, Log, LogSettings, MAX_COLUMNS, Output, PROGRAM, Streams, Ui, Unread, size};
 pub(crate) use live_text::{LiveReader, LiveText};
 pub(crate) use models::{
     Advised, ByTier, CassetteFollower, CassetteSession, ChosenCassette, ModelSettings, Models, NO_ANSWER_LEFT, NoModel,

@@ -15,6 +15,8 @@ mod results;
 mod schedules;
 mod shared_runs;
 mod stores;
+#[cfg(feature = "serve")]
+mod tokens;
 mod webhooks;
 mod work;
 

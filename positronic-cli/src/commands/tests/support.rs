@@ -70,7 +70,7 @@ pub(in crate::commands) fn call_unread(
 }
 
 /// A file on a full disk.
-pub(super) struct Full;
+pub(in crate::commands) struct Full;
 
 impl Write for Full {
     fn write(&mut self, _: &[u8]) -> io::Result<usize> {
