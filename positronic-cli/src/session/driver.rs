@@ -40,7 +40,7 @@ pub(crate) const AT_ONCE: &str =
 const TICK: Duration = Duration::from_millis(80);
 /// Time between two checks for the worker of a watched run. A released run is claimed again within a second if a server runs,
 /// so two checks in a row must find no worker.
-const WORKER_CHECK: Duration = Duration::from_secs(2);
+pub(super) const WORKER_CHECK: Duration = Duration::from_secs(2);
 /// Maximum wait for the last events.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -126,7 +126,14 @@ pub(crate) async fn session(
         options,
     };
     let ending = session.drive().await;
+    let works = !matches!(options.role, Role::Watches { .. });
+    let left = match works && session.run.status().is_over() {
+        true => session.end_children().await,
+        false => Ok(Vec::new()),
+    };
     session.screen.finish()?;
+    drop(session);
+    Session::report_left(left, ui)?;
     Ok((id, ending?))
 }
 
@@ -168,7 +175,7 @@ pub(super) struct Session<'a> {
     retry: String,
     /// The command that continues a run without a worker.
     work: String,
-    awaited: AwaitedRuns,
+    pub(super) awaited: AwaitedRuns,
     pub(super) options: &'a SessionOptions<'a>,
 }
 
@@ -291,23 +298,6 @@ impl Session<'_> {
         }
         self.cancel(interrupt).await?;
         Ok(None)
-    }
-
-    /// Returns whether the session ends because the awaited runs need answers or another worker. At a terminal it says where to
-    /// give the answers.
-    async fn is_left_to_others(&mut self) -> Result<bool, Failure> {
-        // A store that cannot be read now says nothing about other runs.
-        let needs = self.awaited.needs(self.runner, &self.run.pending()).await.unwrap_or_default();
-        let Some(needs) = needs else { return Ok(false) };
-        let watches = self.options.role == (Role::Watches { until_waiting: false });
-        let lacks_worker = !needs.workers.is_empty();
-        let ends = self.options.lasts && !watches && (lacks_worker || !self.has_person);
-        if (lacks_worker || !ends)
-            && let Some(line) = self.awaited.line(&needs)
-        {
-            self.screen.say(&line)?;
-        }
-        Ok(ends)
     }
 
     /// Returns whether the run has work and no worker.

@@ -1,6 +1,7 @@
 //! Child runs on the command line.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use positronic_core::dsl::Child;
 use positronic_core::model::scripted::ScriptedModel;
@@ -147,4 +148,42 @@ fn run_with_the_id_of_an_existing_run_continues_its_children() {
     let continued = begin(&project());
 
     assert_eq!((continued.code, continued.out.as_str()), (0, "\"Dear Ann\"\n"), "{}", continued.err);
+}
+
+#[test]
+fn cancelled_run_ends_after_its_child_has_undone_what_it_did() {
+    static BEGUN: AtomicU32 = AtomicU32::new(0);
+    static UNDONE: AtomicU32 = AtomicU32::new(0);
+    fn kid() -> Brain<(), String> {
+        brain("Kid")
+            .state(String::new())
+            .step("Open", async |cx| Ok(cx.state.clone()))
+            .compensate(async |_| {
+                BEGUN.fetch_add(1, Ordering::Relaxed);
+                // Longer than the end of the parent takes.
+                for _ in 0..10_000 {
+                    tokio::task::yield_now().await;
+                }
+                UNDONE.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            })
+            .wait("Post", |w| w.on(webhook::<String>("post"), |_| "kid".to_owned(), |text| text), |_, text| text)
+            .build()
+    }
+    let parent = brain("Parent")
+        .step("Begin", async |cx| cx.start("kid", kid(), ()).await)
+        .compensate(async |_| Ok(()))
+        .join("Kid", Child::clone, |_, text| text.unwrap_or_default());
+    let project = Project::new().brain(parent).brain(kid()).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
+    let desk = Desk::new();
+    assert_eq!(desk.call(&project, &["run", "parent", "--id", "one"]).code, 3);
+    desk.json(&["cancel", "one"]);
+
+    let worked = desk.call(&project, &["work", "one"]);
+
+    assert_eq!(worked.code, 4, "{}", worked.err);
+    let rows = desk.call(&Project::new(), &["runs", "status:cancelled", "--json"]).out;
+    assert_eq!(rows.lines().count(), 2, "{}\n{rows}", worked.err);
+    let [begun, undone] = [&BEGUN, &UNDONE].map(|count| count.load(Ordering::Relaxed));
+    assert_eq!((begun, undone), (1, 1), "{}", worked.err);
 }
