@@ -43,8 +43,8 @@ const SHELVES: [(&str, &str); 4] = [
     ("stars", "Maps of the Sky, shelf 40"),
 ];
 
-/// Looks through the stacks, which takes a while.
-fn stacks() -> Brain<Topic, Vec<String>> {
+/// Builds the brain of a search, which runs in the background.
+pub fn stacks() -> Brain<Topic, Vec<String>> {
     brain("Stacks")
         .description("Looks for books about a topic")
         .options::<Topic>()

@@ -29,6 +29,8 @@ fn main() -> ExitCode {
         .brain(offers::offers())
         .cassette(offers::TITLE, offers::CASSETTE)
         .brain(library::library())
+        // The search in the background is a run of its own, which continues after a restart.
+        .brain(library::stacks())
         .cassette(library::TITLE, library::CASSETTE)
         .brain(warranty::warranty())
         .cassette(warranty::TITLE, warranty::CASSETTE)

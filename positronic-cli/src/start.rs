@@ -13,13 +13,15 @@ use futures::future::LocalBoxFuture;
 use positronic_core::record::Timestamp;
 use positronic_core::runner::{Clock as _, SystemClock};
 
-use crate::app::{Failure, Log, LogSettings, Output, Project, Settings, Streams, Ui, block_on, cargo, usage_panic};
+use crate::app::{
+    Failure, Log, LogSettings, MAX_COLUMNS, Output, Project, Settings, Streams, Ui, block_on, cargo, usage_panic,
+};
 use crate::cli::options::shell_word;
 use crate::cli::{Cli, Command, Exit};
 #[cfg(feature = "serve")]
 use crate::cli::{LogArgs, LogFormat};
 use crate::commands;
-use crate::render::sanitise;
+use crate::render::{sanitise, shorten};
 use crate::session::{interrupts, left_by};
 
 /// The usual stack size of a process's first thread.
@@ -324,15 +326,16 @@ fn called(path: &OsStr, cargo_package: Option<&str>) -> Option<String> {
     })
 }
 
-/// Rebuilds a usage error with the terminal control characters of the arguments escaped.
+/// Rebuilds a usage error with the terminal control characters of the arguments escaped, and long arguments shortened.
 fn escaped_usage_error(error: clap::Error, arguments: &[OsString]) -> clap::Error {
-    let safe: Vec<_> = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy())).collect();
-    if arguments.iter().zip(&safe).all(|(argument, safe)| argument == safe.as_str()) {
+    let safe = |text: &str| shorten(&sanitise(text), MAX_COLUMNS);
+    let shown: Vec<_> = arguments.iter().map(|argument| safe(&argument.to_string_lossy())).collect();
+    if arguments.iter().zip(&shown).all(|(argument, shown)| argument == shown.as_str()) {
         return error;
     }
     // The escaped arguments may be valid: then the message itself is escaped, without colours.
-    Cli::try_parse_from(safe).err().unwrap_or_else(|| {
-        let message = sanitise(&error.to_string());
+    Cli::try_parse_from(shown).err().unwrap_or_else(|| {
+        let message = error.to_string().lines().map(|line| safe(line) + "\n").collect::<String>();
         clap::Error::raw(error.kind(), message.trim_start_matches("error: "))
     })
 }

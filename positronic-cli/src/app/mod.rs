@@ -21,15 +21,13 @@ pub(crate) use files::{
     Folder, attachment, attachments, flag_json, flag_text, message, numbered_name, output_path, replace_file,
     safe_file_name, store_attachments, write_file,
 };
-pub(crate) use io::{BufferedLog, Failure, Log, LogSettings, Output, PROGRAM, Streams, Ui, Unread, size};
+pub(crate) use io::{BufferedLog, Failure, Log, LogSettings, MAX_COLUMNS, Output, PROGRAM, Streams, Ui, Unread, size};
 pub(crate) use live_text::{LiveReader, LiveText};
-#[cfg(feature = "serve")]
-pub(crate) use models::can_continue_after;
 pub(crate) use models::{
     Advised, ByTier, CassetteFollower, CassetteSession, ChosenCassette, ModelSettings, Models, NO_ANSWER_LEFT, NoModel,
-    PRICE_TABLE, REPLY, SET_MODEL, answers_for, check_enforceable, choose_models, chosen_cassette, currency,
-    given_prices, has_answers_left, high_model, model_name, models_for_run, normal_model, price_table, provided_model,
-    recording, rewind, save_recording, secrets, short_secret_warning, write_recording,
+    PRICE_TABLE, REPLY, RunCassette, SET_MODEL, answers_for, can_continue_after, check_enforceable, choose_models,
+    chosen_cassette, currency, given_prices, has_answers_left, high_model, model_name, models_for_run, normal_model,
+    price_table, provided_model, recording, rewind, save_recording, secrets, short_secret_warning, write_recording,
 };
 #[cfg(feature = "serve")]
 pub(crate) use page::{cannot_listen, sign_in_url};

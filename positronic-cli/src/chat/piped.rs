@@ -222,7 +222,7 @@ impl PipedChat<'_> {
                 report_limited_loops(&log, ui)?;
                 Exit::Done
             }
-            other => ended(&context.store, &run, other, &CassetteSession::None, self.mode.json, ui).await?,
+            other => ended(&context.store, &run, other, None, self.mode.json, ui).await?,
         };
         if is_left {
             ui.lines(&format!("or in the chat: {}", context.back()))?;

@@ -173,7 +173,7 @@ impl ChatUi<'_> {
                 }
                 sent = ready(&mut self.sending) => {
                     self.sending = None;
-                    self.sent(sent.map_err(Failure::run)?).await?;
+                    self.sent(sent.map_err(|error| Failure::environment(format!("cannot send the message: {error}")))?).await?;
                 }
                 () = ready(&mut self.released) => break,
                 _ = ticks.tick() => {

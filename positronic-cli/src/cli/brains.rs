@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use positronic_core::record::{ActionFormat, AskForMore, Budget, Money, OnLimit};
 
-use super::values::{iterations, money, name, output_tokens, text, time, tokens};
+use super::values::{iterations, money, name, output_tokens, run_id, text, time, tokens};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
@@ -310,7 +310,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) ask: bool,
     /// The run's id; an existing id continues that run
-    #[arg(long, value_name = "ID", value_parser = name)]
+    #[arg(long, value_name = "ID", value_parser = run_id)]
     pub(crate) id: Option<String>,
     /// The user that the run belongs to
     #[arg(long, value_name = "NAME", value_parser = name)]

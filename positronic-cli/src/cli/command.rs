@@ -18,7 +18,8 @@ const GLOBAL: &str = "Global options";
 /// Notes about runs in `--help`.
 const RUNS: &str = "\
 Runs:
-  RUN is a run's id, or as much of its beginning or its end as no other run has; `@` and `last` are the last started run.
+  RUN is a run's id, or as much of its beginning, or of the end of a generated id (4 digits or more), as no other run has; \
+`@` and `last` are the last started run.
   The default store is .positronic/runs.db in the nearest parent folder that has one. Otherwise it is created at the root of \
 the cargo workspace, or in this folder outside of a package.";
 

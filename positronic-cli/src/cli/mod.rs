@@ -46,7 +46,7 @@ pub(crate) use json::no_json;
 #[cfg(feature = "serve")]
 pub(crate) use mcp::McpArgs;
 pub(crate) use models::{ModelsArgs, ModelsCheckArgs, ModelsCommand};
-pub(crate) use names::check_name;
+pub(crate) use names::{LAST, check_name};
 #[cfg(feature = "serve")]
 pub(crate) use runs::InspectArgs;
 pub(crate) use runs::{

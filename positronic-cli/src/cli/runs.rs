@@ -23,7 +23,7 @@ Search:
   since:7d  before:today  runs with an event since a time, or none since: 90m, 24h, 7d, today, yesterday, 2026-11-27
   needs:decision          runs that wait for a person
   amount:249              an event with such a field; any other key
-  leaks \"two words\"      words and texts, each in an event of the run; the beginning or the end of an id
+  leaks \"two words\"      words and texts, each in an event of the run; the beginning of an id, or 4 digits of its end
 
   The inspector page and the API read the same words. Quote them for the shell: runs 'status:failed cost:>0.1'.
   An argument with spaces and without a colon is one text: runs 'leaks now'

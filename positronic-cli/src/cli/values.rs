@@ -67,6 +67,11 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     crate::cli::check_name("it", text).map(|()| text.to_owned())
 }
 
+/// Parses the id of a new run.
+pub(super) fn run_id(text: &str) -> Result<String, String> {
+    crate::cli::names::check_run_id(text).map(|()| text.to_owned())
+}
+
 /// Returns the moment that lies `age` before `now`.
 pub(crate) fn earlier(now: Timestamp, age: Duration) -> Timestamp {
     Timestamp(now.0.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)))

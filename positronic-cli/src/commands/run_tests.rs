@@ -104,3 +104,14 @@ fn loop_ended_by_its_limit_is_reported() {
     let why = "the loop `Work` was stopped by the run's limit of 2 iterations before it was complete\n";
     assert!(budget.code == 8 && budget.err.ends_with(why), "{}", budget.err);
 }
+
+#[test]
+fn start_that_does_not_fit_is_a_usage_error_and_no_failed_run() {
+    let model = Arc::new(ScriptedModel::new([]));
+    let long = "x".repeat(65);
+    for tag in ["", &long, "a\u{7}b"] {
+        let outcome = run(&model, &["idle", "--tag", tag], false);
+        assert_eq!(outcome.code, 2, "{}", outcome.err);
+        assert!(outcome.err.contains("the tag"), "{}", outcome.err);
+    }
+}

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use clap::Parser as _;
 
-use self::support::{Full, call, ui, words};
+use self::support::call;
 pub(in crate::commands) use self::support::{
-    Outcome, Paper, at_desk, call_given, call_unread, call_with, paper_ui, without_times,
+    Full, Outcome, Paper, at_desk, call_given, call_unread, call_with, paper_ui, ui, without_times, words,
 };
 use crate::app::{Project, Settings};
 use crate::start::in_project;

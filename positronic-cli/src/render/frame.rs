@@ -2,7 +2,7 @@
 
 use super::figures::many;
 use super::layout::{Scrolled, blocks};
-use super::{Line, Style, Tone, View};
+use super::{Line, Style, Tone, View, shorten};
 
 /// Renders a run line by line. If the style limits the height, settled lines are dropped first, oldest first.
 #[must_use]
@@ -42,7 +42,7 @@ pub(crate) fn fit(lines: Vec<(bool, Line)>, style: &Style) -> Vec<Line> {
     }
     if let Some(at) = remark {
         let hidden = many(excess, "line");
-        shown.insert(at, Line::new(0).with(Tone::Dim, format!("⋯ {hidden} not shown")));
+        shown.insert(at, Line::new(0).with(Tone::Dim, shorten(&format!("⋯ {hidden} not shown"), style.width)));
     }
     shown.truncate(height);
     shown

@@ -265,6 +265,8 @@ fn frame_fits_its_height_and_shows_what_is_open() {
         assert!(frame.contains("waiting"), "{frame}");
     }
     insta::assert_snapshot!(render(&view, &Style { height: Some(9), ..Style::default() }));
+    let narrow = render(&view, &Style { height: Some(4), width: 15, ..Style::default() });
+    assert!(narrow.lines().any(|line| line.starts_with("⋯ ") && line.ends_with('…') && width(line) <= 15), "{narrow}");
 }
 
 #[test]

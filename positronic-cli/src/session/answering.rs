@@ -6,6 +6,7 @@ use crossterm::event::Event as Typed;
 use futures::future::{Either, select};
 use positronic_core::record::{Actor, Pending, SignalKind};
 use positronic_core::runner::SignalError;
+use positronic_core::store::PendingFilter;
 
 use super::driver::{Answered, Ending, Next, Session};
 use crate::app::{CassetteSession, Failure, size};
@@ -18,18 +19,20 @@ use crate::session::{
 impl Session<'_> {
     /// Answers one of the pending items, or leaves all of them.
     pub(super) async fn answer(&mut self, pending: &[Pending]) -> Result<Answered, Failure> {
-        if let CassetteSession::Plays(cassette) = self.options.cassette
-            && self.options.plays_people
-            && let Some(kind) = from_cassette(cassette, pending)
-        {
-            let actor =
-                Actor { by: Some("the cassette".to_owned()), channel: Some("cassette".to_owned()), ..Actor::default() };
-            return self.send(kind, actor).await;
+        if let Some(people) = self.options.people {
+            let cassette = people.at_position(&self.runner.worker().await?).await?;
+            if let Some(kind) = from_cassette(cassette, pending) {
+                let (by, channel) = (Some("the cassette".to_owned()), Some("cassette".to_owned()));
+                return self.send(kind, Actor { by, channel, ..Actor::default() }).await;
+            }
         }
         let left = || Ok(Answered::Ends(Ending::Left(pending.to_vec())));
         let lasts = self.options.lasts;
         let mut answerable = pending.iter().filter(|pending| !pending.kind.is_for_run());
         let Some(first) = answerable.next().filter(|_| self.has_person).cloned() else {
+            if !self.waits(pending).await? {
+                return Ok(Answered::Sent);
+            }
             if lasts {
                 return left();
             }
@@ -53,6 +56,15 @@ impl Session<'_> {
             Next::Ready(None) | Next::Settled(_) => {}
         }
         Ok(Answered::Sent)
+    }
+
+    /// Returns whether the run still waits for all of these: another process may have answered since.
+    pub(super) async fn waits(&self, pending: &[Pending]) -> Result<bool, Failure> {
+        let filter = PendingFilter::builder().run(self.run.id().clone()).build();
+        let open = self.runner.client().store().pending(&filter).await?;
+        let is_open =
+            |one: &Pending| open.iter().any(|item| item.pending.call == one.call && item.pending.since == one.since);
+        Ok(pending.iter().all(is_open))
     }
 
     /// Asks the person, until there is an answer, an interrupt comes, or the item is settled elsewhere (`None`).
@@ -115,15 +127,15 @@ impl Session<'_> {
         Ok(answered)
     }
 
-    /// Sends a signal. A refusal is shown to the person, who is asked again.
+    /// Sends a signal, and shows a refusal.
     async fn send(&mut self, kind: SignalKind, actor: Actor) -> Result<Answered, Failure> {
         match self.run.signal(kind, actor).await {
             Ok(_) => Ok(Answered::Sent),
-            Err(SignalError::Refused(refusal)) if self.has_person => {
+            Err(SignalError::Refused(refusal)) => {
                 self.screen.say(&refusal.to_string())?;
                 Ok(Answered::Refused)
             }
-            Err(error) => Err(Failure::run(error)),
+            Err(error) => Err(self.unsent(error)),
         }
     }
 }

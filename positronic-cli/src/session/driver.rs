@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::awaited_runs::AwaitedRuns;
-use crate::app::{CassetteSession, Failure, LiveReader, LiveText, Ui};
+use crate::app::{CassetteSession, Failure, LiveReader, LiveText, RunCassette, Ui};
 use crate::cli::OutputArgs;
 use crate::render::words::no_worker;
 use crate::session::{Interrupt, Screen, images, interrupts};
@@ -40,15 +40,15 @@ pub(crate) const AT_ONCE: &str =
 const TICK: Duration = Duration::from_millis(80);
 /// Time between two checks for the worker of a watched run. A released run is claimed again within a second if a server runs,
 /// so two checks in a row must find no worker.
-const WORKER_CHECK: Duration = Duration::from_secs(2);
+pub(super) const WORKER_CHECK: Duration = Duration::from_secs(2);
 /// Maximum wait for the last events.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Settings of a session.
 pub(crate) struct SessionOptions<'a> {
     pub(crate) cassette: &'a CassetteSession,
-    /// Whether a played cassette also answers for people.
-    pub(crate) plays_people: bool,
+    /// The played cassette that also answers for people.
+    pub(crate) people: Option<&'a RunCassette>,
     pub(crate) actor: &'a Actor,
     /// Whether the run outlives this process, so that an answer can come later.
     pub(crate) lasts: bool,
@@ -64,7 +64,7 @@ impl<'a> SessionOptions<'a> {
     /// Shows a run that outlives this process, without a cassette.
     pub(crate) const fn new(role: Role, actor: &'a Actor, output: OutputArgs) -> Self {
         let cassette = &CassetteSession::None;
-        Self { cassette, plays_people: false, actor, lasts: true, role, output, live: None, several: false }
+        Self { cassette, people: None, actor, lasts: true, role, output, live: None, several: false }
     }
 }
 
@@ -126,7 +126,14 @@ pub(crate) async fn session(
         options,
     };
     let ending = session.drive().await;
+    let works = !matches!(options.role, Role::Watches { .. });
+    let left = match works && session.run.status().is_over() {
+        true => session.end_children().await,
+        false => Ok(Vec::new()),
+    };
     session.screen.finish()?;
+    drop(session);
+    Session::report_left(left, ui)?;
     Ok((id, ending?))
 }
 
@@ -141,7 +148,7 @@ pub(super) enum Next<T> {
 pub(super) enum Answered {
     /// The run continues, or no longer waits for this.
     Sent,
-    /// The run refused it, and still waits.
+    /// The run refused it.
     Refused,
     /// The session is over.
     Ends(Ending),
@@ -149,7 +156,7 @@ pub(super) enum Answered {
 
 /// A session at the terminal. How it answers is in `answering.rs`.
 pub(super) struct Session<'a> {
-    runner: &'a Runner,
+    pub(super) runner: &'a Runner,
     pub(super) run: RunHandle<Value>,
     updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
     pub(super) screen: Screen<'a>,
@@ -168,7 +175,7 @@ pub(super) struct Session<'a> {
     retry: String,
     /// The command that continues a run without a worker.
     work: String,
-    awaited: AwaitedRuns,
+    pub(super) awaited: AwaitedRuns,
     pub(super) options: &'a SessionOptions<'a>,
 }
 
@@ -198,7 +205,8 @@ impl Session<'_> {
                 Settled::Waiting(pending) if pending.iter().all(|pending| pending.kind.is_for_run()) => {}
                 Settled::Waiting(pending) => match self.answer(&pending).await? {
                     Answered::Sent => {}
-                    Answered::Refused => refused = Some(pending),
+                    Answered::Refused if self.waits(&pending).await? => refused = Some(pending),
+                    Answered::Refused => {}
                     Answered::Ends(ending) => return Ok(ending),
                 },
                 Settled::Paused if self.options.lasts && !self.has_person => return Ok(Ending::Left(Vec::new())),
@@ -212,10 +220,9 @@ impl Session<'_> {
                 }
                 Settled::Paused => _ = self.signal("", SignalKind::Resume).await?,
                 Settled::Stopped(reason) if self.options.lasts => {
-                    return Err(Failure::environment(format!("the run stopped: {reason}"))
-                        .hint("its log is complete up to that point; `work` continues the run"));
+                    return Err(stays(Failure::environment(format!("the run stopped: {reason}"))));
                 }
-                Settled::Stopped(reason) => return Err(Failure::run(reason)),
+                Settled::Stopped(reason) => return Err(Failure::environment(format!("the run stopped: {reason}"))),
             }
         }
     }
@@ -266,9 +273,8 @@ impl Session<'_> {
                     }
                 }
                 Next::Ready(_) => {
-                    let left = if waits { self.left_to_others().await? } else { None };
-                    if let Some(pending) = left {
-                        return Ok(ControlFlow::Break(Ending::Left(pending)));
+                    if waits && self.is_left_to_others().await? {
+                        return Ok(ControlFlow::Break(Ending::Left(self.run.pending())));
                     }
                     // A store that cannot be read now says nothing about the worker.
                     let is_unclaimed = self.is_unclaimed().await.unwrap_or_default();
@@ -291,24 +297,6 @@ impl Session<'_> {
             return Ok(Some(Ending::Interrupted));
         }
         self.cancel(interrupt).await?;
-        Ok(None)
-    }
-
-    /// Returns for what the run waits if the session ends because the awaited runs need answers. At a terminal it says where to give them.
-    async fn left_to_others(&mut self) -> Result<Option<Vec<Pending>>, Failure> {
-        let pending = self.run.pending();
-        // A store that cannot be read now says nothing about other runs.
-        let items = self.awaited.items(&self.runner.client(), &pending).await.unwrap_or_default();
-        // The awaited run may have ended since, so that this one continues.
-        let waits = AwaitedRuns::are_all_of(&pending) && self.run.pending() == pending;
-        let Some(items) = items.filter(|_| waits) else { return Ok(None) };
-        let watches = self.options.role == (Role::Watches { until_waiting: false });
-        if !self.has_person && self.options.lasts && !watches {
-            return Ok(Some(pending));
-        }
-        if let Some(line) = self.awaited.line(&items) {
-            self.screen.say(&line)?;
-        }
         Ok(None)
     }
 
@@ -398,7 +386,18 @@ impl Session<'_> {
         match self.run.signal(kind, self.options.actor.clone()).await {
             // A refusal means that the run has ended.
             Ok(_) | Err(SignalError::Refused(_)) => Ok(()),
-            Err(error) => Err(Failure::run(error)),
+            Err(error) => Err(self.unsent(error)),
         }
     }
+
+    /// The run did not get a signal.
+    pub(super) fn unsent(&self, error: SignalError) -> Failure {
+        let failure = Failure::from(error);
+        if self.options.lasts { stays(failure) } else { failure }
+    }
+}
+
+/// Adds that a run outlives the failure of its session.
+fn stays(failure: Failure) -> Failure {
+    failure.hint("its log is complete up to that point; `work` continues the run")
 }

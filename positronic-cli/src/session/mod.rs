@@ -4,6 +4,7 @@
 mod answering;
 mod answers;
 mod awaited_runs;
+mod children;
 mod driver;
 mod images;
 mod interrupts;

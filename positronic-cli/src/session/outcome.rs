@@ -3,13 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
+use positronic_core::model::cassette::Cassette;
 use positronic_core::projection::timeline::{NodeKind, Timeline};
 use positronic_core::record::{EndReason, Event, EventKind, LoopOutcome, Path, Pending, RunId, Segment, Seq};
 use positronic_core::runner::{Client, Clock as _, RetryError, SystemClock};
 use positronic_core::store::PendingFilter;
 use serde_json::Value;
 
-use crate::app::{CassetteSession, Failure, ProjectStore, Ui, currency};
+use crate::app::{Failure, ProjectStore, Ui, currency};
 use crate::cli::Exit;
 use crate::render::ShortIds;
 use crate::render::figures::many;
@@ -21,7 +22,7 @@ pub(crate) async fn ended(
     store: &ProjectStore,
     run: &RunId,
     ending: Ending,
-    cassette: &CassetteSession,
+    cassette: Option<&Cassette>,
     json: bool,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
@@ -111,11 +112,11 @@ pub(crate) const fn left_by(interrupt: Interrupt) -> Exit {
     }
 }
 
-fn completed(result: &Value, cassette: &CassetteSession, json: bool, ui: &mut Ui) -> Result<(), Failure> {
+fn completed(result: &Value, cassette: Option<&Cassette>, json: bool, ui: &mut Ui) -> Result<(), Failure> {
     if !json && !result.is_null() {
         ui.document(result)?;
     }
-    let CassetteSession::Plays(cassette) = cassette else { return Ok(()) };
+    let Some(cassette) = cassette else { return Ok(()) };
     let exchanges = cassette.unused_exchanges();
     if let Some(first) = exchanges.first() {
         let count = exchanges.len();

@@ -111,9 +111,16 @@ async fn resume_here(
     Ok(RunHandle::new(shared))
 }
 
+/// Attends to the child runs of a run, beside it.
+pub(super) fn attend_children(runner: &Runner, of: &RunHandle<Value>) {
+    if !of.shared().state().children.is_empty() {
+        tokio::spawn(resume_children(runner.clone(), of.clone()));
+    }
+}
+
 /// Resumes the child runs of a run that have not ended, and theirs, as far as the runner knows their brains. One that cannot be claimed
 /// now is watched until it can be; one that the code does not fit is logged.
-pub(super) fn resume_children(runner: Runner, of: RunHandle<Value>) -> BoxFuture<'static, ()> {
+fn resume_children(runner: Runner, of: RunHandle<Value>) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let children = Arc::clone(&of.shared().state().children);
         let resumed = stream::iter(children.keys()).for_each_concurrent(CHILDREN_AT_ONCE, async |child| {

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::client::children::cancel_orphan;
-use super::resume::{apart, attended, open};
+use super::resume::{apart, attend_children, attended, open};
 use super::serve::run_task::attend;
 use super::worker::Worker;
 use super::worker::append::{Extras, append, append_of, follow, stamp};
@@ -210,7 +210,13 @@ pub(super) async fn start(
     let is_same_delivery = given.delivery.is_some() && known.state.start.delivery == given.delivery;
     let is_same_child = given.parent.is_some() && known.state.start.parent == given.parent;
     if is_same_delivery || is_same_child || differs.is_empty() {
-        Ok(attended(runner, run, Some(definition).filter(|_| !runner.settings.submits), known))
+        let definition = Some(definition).filter(|_| !runner.settings.submits);
+        let is_worked_on = definition.is_some() && !known.state.has_ended();
+        let run = attended(runner, run, definition, known);
+        if is_worked_on {
+            attend_children(runner, &run);
+        }
+        Ok(run)
     } else {
         Err(StartError::Started { run, differs })
     }

@@ -40,7 +40,7 @@ impl Runner {
     }
 
     /// Starts a run of a brain and records who started it. `start.id` becomes the run's id: a second start with
-    /// the same id and inputs returns the same run, which this runner then attends to as well.
+    /// the same id and inputs returns the same run, which this runner then attends to as well, and to its child runs.
     ///
     /// # Errors
     ///
@@ -120,9 +120,7 @@ impl Runner {
     /// could be written.
     pub async fn resume(&self, run: &RunId) -> Result<RunHandle<Value>, ResumeError> {
         let resumed = resume::resume(self, run, None, None).await?;
-        if !resumed.shared().state().children.is_empty() {
-            tokio::spawn(resume::resume_children(self.clone(), resumed.clone()));
-        }
+        resume::attend_children(self, &resumed);
         Ok(resumed)
     }
 

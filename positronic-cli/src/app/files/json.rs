@@ -15,6 +15,9 @@ const MAX_BYTES: usize = 64 << 20;
 /// Reads the text of a flag: literal, from the file of `@FILE`, or from stdin with `-`.
 pub(crate) fn flag_text(given: &str, ui: &mut Ui) -> Result<String, Failure> {
     match (given, given.strip_prefix('@')) {
+        ("@", _) => {
+            Err(Failure::usage("the name of the file after `@` is empty").hint("@FILE reads a file, @- reads stdin"))
+        }
         ("-" | "@-", _) => read(&mut ui.input).map_err(Failure::file("stdin", "cannot read")),
         (_, Some(path)) => File::open(path).and_then(read).map_err(Failure::file(path, "cannot read")),
         (text, None) => Ok(text.to_owned()),

@@ -24,6 +24,10 @@ use positronic_core::runner::{SignalError, StartError};
 use positronic_core::store::StoreError;
 
 use crate::cli::Exit;
+use crate::render::shorten;
+
+/// The length of a line of an error: a longer one repeats a long argument.
+pub(crate) const MAX_COLUMNS: usize = 4000;
 
 /// Why a command failed: the problem, its remedies, and the exit code.
 #[derive(Debug)]
@@ -61,11 +65,6 @@ impl Failure {
         Self::new(Exit::Environment, message)
     }
 
-    /// The run cannot be executed.
-    pub(crate) fn run(message: impl Display) -> Self {
-        Self::new(Exit::RunFailed, format!("cannot execute the run: {message}"))
-    }
-
     /// Reports that this binary was built without a feature of positronic-cli.
     #[cfg(not(all(feature = "serve", feature = "sqlite", feature = "postgres")))]
     pub(crate) fn feature(what: impl Display, feature: &str) -> Self {
@@ -100,9 +99,9 @@ impl Failure {
     pub(crate) fn prose(&self) -> String {
         let mut prose = String::from("error: ");
         let (first, rest) = self.message.split_once('\n').unwrap_or((&self.message, ""));
-        prose.push_str(first);
+        prose.push_str(&shorten(first, MAX_COLUMNS));
         for line in rest.lines().chain(self.hints.iter().map(String::as_str)) {
-            _ = write!(prose, "\n  {line}");
+            _ = write!(prose, "\n  {}", shorten(line, MAX_COLUMNS));
         }
         prose.push('\n');
         prose
@@ -136,7 +135,9 @@ impl From<StartError> for Failure {
                     .hint("the same id starts one run; give this one another id")
             }
             StartError::Store(error) => error.into(),
-            other => Self::run(other),
+            // The brain needs other code, or the process ends.
+            StartError::State { .. } | StartError::Action(_) | StartError::Leaves => Self::environment(error),
+            other => Self::usage(other),
         }
     }
 }
@@ -146,7 +147,7 @@ impl From<SignalError> for Failure {
         match error {
             SignalError::Refused(refusal) => Self::refused(refusal),
             SignalError::Store(error) => error.into(),
-            other => Self::run(other),
+            other => Self::environment(other),
         }
     }
 }
@@ -155,6 +156,20 @@ impl From<SignalError> for Failure {
 mod tests {
     use super::*;
     use crate::cli::EXIT_CODES;
+
+    #[test]
+    fn store_that_fails_at_a_signal_is_no_failed_run() {
+        let full = StoreError::Failed { message: "no space left on the device".to_owned() };
+        assert_eq!(Failure::from(SignalError::Store(full.clone())).exit, Exit::Environment);
+        assert_eq!(Failure::from(StartError::Store(full)).exit, Exit::Environment);
+        assert_eq!(Failure::from(StartError::Leaves).exit, Exit::Environment);
+    }
+
+    #[test]
+    fn long_argument_is_not_repeated_in_full() {
+        let prose = Failure::usage(format!("unknown run `{}`", "x".repeat(120_000))).hint("y".repeat(5000)).prose();
+        assert!(prose.lines().all(|line| line.chars().count() <= MAX_COLUMNS + "error: ".len()), "{}", prose.len());
+    }
 
     #[test]
     fn table_lists_every_exit_code() {

@@ -7,13 +7,15 @@ use positronic_core::definition::BrainDefinition;
 use positronic_core::model::Model;
 use positronic_core::model::cassette::{Cassette, CassetteError, Header};
 use positronic_core::prices::PriceTable;
-use positronic_core::record::{MAX_DOCUMENT_BYTES, ModelError, ModelErrorKind, RunId, Tier};
+use positronic_core::record::{MAX_DOCUMENT_BYTES, ModelError, ModelErrorKind, RunId, Seq, Tier};
 use positronic_core::runner::Runner;
+use positronic_core::store::StoreError;
 use serde_json::Value;
 
+use super::run_cassette::{NameRun, RunCassette};
 use crate::app::{
     Advised, ByTier, Failure, LiveText, NoModel, Project, ProjectBrain, ProjectStore, SET_MODEL, Settings, answers_for,
-    given_prices, model_name, provided_model, rewind, secrets, short_secret_warning,
+    can_continue_after, given_prices, model_name, provided_model, secrets, short_secret_warning,
 };
 use crate::cli::ModelArgs;
 use crate::cli::options::shell_word;
@@ -94,11 +96,21 @@ impl Models {
         project.starts.iter().cloned().fold(runner, Runner::start_on_definition)
     }
 
-    /// Winds the played cassette on to where a run is.
-    pub(crate) async fn advance_cassette(&self, store: &ProjectStore, run: &RunId) -> Result<(), Failure> {
-        match &self.cassette {
-            CassetteSession::Plays(cassette) => rewind(cassette, store, run).await,
-            CassetteSession::None | CassetteSession::Records(_) => Ok(()),
+    /// Makes a played cassette answer in one run, at the run's position. The run is named once it is known.
+    pub(crate) fn in_one_run(&mut self, store: &ProjectStore) -> (Option<Arc<RunCassette>>, NameRun) {
+        let CassetteSession::Plays(cassette) = &self.cassette else { return (None, NameRun::without_cassette()) };
+        let (played, name_run) = RunCassette::new(cassette, Arc::clone(&self.normal), store);
+        let played = Arc::new(played);
+        self.normal = Arc::clone(&played) as Arc<dyn Model>;
+        (Some(played), name_run)
+    }
+
+    /// Refuses a run that a played cassette cannot continue.
+    pub(crate) async fn can_continue(&self, store: &ProjectStore, run: &RunId) -> Result<(), Failure> {
+        let CassetteSession::Plays(cassette) = &self.cassette else { return Ok(()) };
+        match store.client().events(run, Seq(0)).await {
+            Err(StoreError::NoSuchRun { .. }) => Ok(()),
+            log => can_continue_after(cassette, store, &log?).await,
         }
     }
 

@@ -8,11 +8,12 @@ mod money_limit;
 mod no_model;
 mod prices;
 mod recording;
+mod run_cassette;
 
 pub(crate) use by_tier::ByTier;
-#[cfg(feature = "serve")]
-pub(crate) use cassette_position::can_continue_after;
-pub(crate) use cassette_position::{CassetteFollower, NO_ANSWER_LEFT, REPLY, answers_for, has_answers_left, rewind};
+pub(crate) use cassette_position::{
+    CassetteFollower, NO_ANSWER_LEFT, REPLY, answers_for, can_continue_after, has_answers_left, rewind,
+};
 pub(crate) use choose::{
     CassetteSession, ChosenCassette, ModelSettings, Models, choose_models, chosen_cassette, high_model, models_for_run,
     normal_model,
@@ -22,3 +23,4 @@ pub(crate) use money_limit::check_enforceable;
 pub(crate) use no_model::NoModel;
 pub(crate) use prices::{PRICE_TABLE, currency, given_prices, price_table};
 pub(crate) use recording::{recording, save_recording, write_recording};
+pub(crate) use run_cassette::RunCassette;

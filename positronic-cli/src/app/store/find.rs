@@ -5,7 +5,7 @@ use positronic_core::runner::{Client, Ids as _, UuidIds};
 use positronic_core::store::{RunFilter, StoreError};
 
 use crate::app::{Failure, ProjectStore, Ui};
-use crate::cli::did_you_mean;
+use crate::cli::{LAST, did_you_mean};
 use crate::render::DASHES;
 
 /// Maximum number of listed candidates, and of runs searched for a similar id.
@@ -56,8 +56,6 @@ pub(crate) async fn open_run(written: &str, ui: &Ui) -> Result<(Client, RunSumma
     Ok((store.client(), row))
 }
 
-/// The names of the run that was started last, and not by another run.
-const LAST: [&str; 2] = ["@", "last"];
 /// Minimum length of the end of an id.
 const SHORTEST_END: usize = 4;
 
@@ -81,12 +79,13 @@ pub(crate) async fn find_run(store: &ProjectStore, written: &str, ui: &Ui) -> Re
 /// Looks up a run by its id, the beginning or the end of it, or as the last one.
 pub(crate) async fn lookup_run(store: &ProjectStore, written: &str) -> Result<Found<RunSummary>, StoreError> {
     let client = store.client();
+    // Also if a run has such an id, as one that a program has started.
+    if LAST.contains(&written) {
+        return Ok(last_started(&client).await?.map_or(Found::Nothing, Found::One));
+    }
     match client.store().run(&RunId::new(written)).await {
         Err(StoreError::NoSuchRun { .. }) => {}
         found => return found.map(Found::One),
-    }
-    if LAST.contains(&written) {
-        return Ok(last_started(&client).await?.map_or(Found::Nothing, Found::One));
     }
     let mut rows = Vec::new();
     for prefix in [Some(written.to_owned()), generated(written)].into_iter().flatten() {

@@ -88,6 +88,11 @@ impl ProjectStore {
 
     #[cfg(feature = "sqlite")]
     fn file(path: &Path, here: &Path, read_only: bool) -> Result<Self, Failure> {
+        // SQLite would write its journal beside a device.
+        if fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir()) {
+            let message = format!("cannot open the store {}: it is a device or a pipe", shown(path, here));
+            return Err(Failure::environment(message).hint("name a file, such as --store runs.db"));
+        }
         let options = SqliteOptions::builder().path(path).read_only(read_only).build();
         let opened = SqliteStore::with(options);
         let is_empty = || fs::metadata(path).is_ok_and(|file| file.len() == 0);

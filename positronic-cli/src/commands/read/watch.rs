@@ -6,9 +6,7 @@ use positronic_core::record::{RunId, RunSummary, Seq, Status};
 use positronic_core::runner::{Client, Runner};
 use positronic_core::store::{RunFilter, StoreError};
 
-use crate::app::{
-    CassetteSession, Failure, LiveText, Models, Project, ProjectStore, Ui, Unread, find_run, price_table,
-};
+use crate::app::{Failure, LiveText, Models, Project, ProjectStore, Ui, Unread, find_run, price_table};
 use crate::cli::{Exit, WatchArgs};
 use crate::render::figures::many;
 use crate::session::{Ending, Role, SessionOptions, ended, interrupts, left_by, session};
@@ -26,7 +24,7 @@ pub(crate) async fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure
     let row = find_run(&store, run, ui).await?;
     match one(&store, &row.run, args.until_waiting, args, ui).await? {
         (_, Ending::Released(interrupt)) => Ok(left_by(interrupt)),
-        (run, ending) => ended(&store, &run, ending, &CassetteSession::None, args.output.json, ui).await,
+        (run, ending) => ended(&store, &run, ending, None, args.output.json, ui).await,
     }
 }
 
@@ -82,7 +80,7 @@ async fn watch_live(mut store: ProjectStore, args: &WatchArgs, ui: &mut Ui) -> R
         match one(&store, &run, true, args, ui).await? {
             (_, Ending::Released(interrupt)) => return Ok(left_by(interrupt)),
             (_, ending @ (Ending::Left(_) | Ending::Failed | Ending::Completed(_))) => {
-                _ = ended(&store, &run, ending, &CassetteSession::None, args.output.json, ui).await?;
+                _ = ended(&store, &run, ending, None, args.output.json, ui).await?;
             }
             _ => {}
         }

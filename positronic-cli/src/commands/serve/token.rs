@@ -30,11 +30,23 @@ async fn create(args: &TokenCreateArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         TokenError::Store(error) => error.into(),
         other => Failure::environment(other),
     })?;
+    let shown = match args.json {
+        true => ui.json_line(&json!({"id": token.id, "token": written})),
+        false => ui.print(&written),
+    };
+    if let Some(error) = shown.err().or_else(|| ui.unwritten()) {
+        let client = store.client();
+        return Err(match Token::revoke(&client, &token.id).await {
+            Ok(_) => Failure::from(error).hint("the token could not be shown, so it is revoked"),
+            Err(_) => {
+                let revoke = ui.command(&["token", "revoke", &token.id]);
+                Failure::from(error).hint(format!("the token could not be shown; revoke it with: {revoke}"))
+            }
+        });
+    }
     if args.json {
-        ui.json_line(&json!({"id": token.id, "token": written}))?;
         return Ok(Exit::Done);
     }
-    ui.print(&written)?;
     ui.notice("the token is shown only now; programs send it as `Authorization: Bearer TOKEN`")?;
     if args.user.is_none() {
         ui.notice("it sees the runs of all users; --user NAME limits it to those of one")?;

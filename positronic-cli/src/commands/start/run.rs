@@ -7,9 +7,8 @@ use positronic_core::runner::Runner;
 use positronic_core::store::StoreError;
 
 use crate::app::{
-    CassetteSession, Failure, ModelSettings, Prepared, Project, ProjectStore, Ui, Unread, attachments,
-    check_accepts_messages, check_enforceable, message, open_store, prepare, price_table, rewind, save_recording,
-    store_attachments,
+    Failure, ModelSettings, Prepared, Project, ProjectStore, Ui, Unread, attachments, check_accepts_messages,
+    check_enforceable, message, open_store, prepare, price_table, save_recording, store_attachments,
 };
 use crate::cli::{Exit, RunArgs};
 use crate::session::{Role, SessionOptions, ended, session};
@@ -23,7 +22,7 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     }
     let attached = attachments(&args.attach)?;
     let settings = ModelSettings { model: &args.model, record: args.record.as_deref() };
-    let Prepared { options, models, .. } = prepare(project, entry, settings, &args.options, ui)?;
+    let Prepared { options, mut models, .. } = prepare(project, entry, settings, &args.options, ui)?;
     let budget = args.budget.budget();
     let of_brain = format!("`{}` has a money limit", entry.definition.title);
     let budgets = [("--max-money is a money limit", budget.as_ref()), (&of_brain, entry.definition.budget.as_ref())];
@@ -39,9 +38,12 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     let message = message(args.message.as_ref(), &attached);
     let (user, tags) = (args.user.clone(), args.tags.clone());
     let start = Start { id, user, tags, actor: actor.clone(), message, budget, ..Start::default() };
+    let (played, name_run) = models.in_one_run(&store);
+    // If people answer, the cassette's signals are unused.
+    let people = played.as_deref().filter(|_| !args.ask);
     let session_options = SessionOptions {
         cassette: &models.cassette,
-        plays_people: !args.ask,
+        people,
         lasts: store.is_persistent(),
         ..SessionOptions::new(Role::Runs, &actor, args.output)
     };
@@ -50,11 +52,13 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     let over = over(&store, args.id.as_deref()).await?;
     let begin = async |runner: Runner| {
         // A finished run needs no cassette.
-        if let (Some(id), CassetteSession::Plays(cassette), false) = (&start.id, &models.cassette, over) {
-            rewind(cassette, &store, &RunId::new(id.as_str())).await?;
+        if let (Some(id), false) = (&start.id, over) {
+            models.can_continue(&store, &RunId::new(id.as_str())).await?;
         }
         store_attachments(&attached, &store.client()).await?;
-        Ok(runner.start_definition(definition, options, start).await?)
+        let run = runner.start_definition(definition, options, start).await?;
+        name_run.name(run.id());
+        Ok(run)
     };
     let ending = session(&runner, begin, &session_options, ui).await;
     save_recording(&models, args.record.as_deref(), ui)?;
@@ -63,8 +67,10 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
         let show = ui.command(&["show", run.as_str()]);
         ui.notice(&format!("the run {run} was already over, and nothing was done; `{show}` shows it"))?;
     }
-    // If people answer, the cassette's signals are unused.
-    let cassette = if args.ask || over { &CassetteSession::None } else { &models.cassette };
+    let cassette = match people.filter(|_| !over) {
+        Some(people) => people.at_position(&runner.worker().await?).await.ok(),
+        None => None,
+    };
     let exit = ended(&store, &run, ending, cassette, args.output.json, ui).await?;
     if over {
         return Ok(exit);

@@ -1,6 +1,7 @@
 //! Child runs on the command line.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use positronic_core::dsl::Child;
 use positronic_core::model::scripted::ScriptedModel;
@@ -115,4 +116,74 @@ fn work_on_a_run_ends_with_the_code_of_a_wait_when_its_child_is_paused() {
     assert_eq!(paused.code, 0, "{}", paused.err);
     let worked = desk.call(&project(), &["work", "@"]);
     assert_eq!(worked.code, 3, "{}", worked.err);
+}
+
+#[test]
+fn run_ends_when_its_child_is_of_a_brain_that_the_project_lacks() {
+    let desk = Desk::new();
+    let child = waiting_parent(&desk);
+    let payload = json!("Dear Ann").to_string();
+    desk.json(&["send", &child, "--webhook", "post", "--identifier", "letter", "--payload", &payload]);
+    let project = Project::new().brain(parent()).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
+    let lacks =
+        format!("the run {child} is not continued: this project lacks its brain `Letter`, and no worker has it");
+
+    let worked = desk.call(&project, &["work", "@"]);
+
+    assert_eq!(worked.code, 3, "{}", worked.err);
+    assert!(worked.err.contains(&lacks), "{}", worked.err);
+}
+
+#[test]
+fn run_with_the_id_of_an_existing_run_continues_its_children() {
+    let desk = Desk::new();
+    let begin = |project: &Project| desk.call(project, &["run", "parent", "--id", "one"]);
+    assert_eq!(begin(&project()).code, 3);
+    let rows = desk.call(&Project::new(), &["runs", "brain:Letter", "--json"]).out;
+    let row: serde_json::Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    let child = row["run"].as_str().unwrap();
+    let payload = json!("Dear Ann").to_string();
+    desk.json(&["send", child, "--webhook", "post", "--identifier", "letter", "--payload", &payload]);
+
+    let continued = begin(&project());
+
+    assert_eq!((continued.code, continued.out.as_str()), (0, "\"Dear Ann\"\n"), "{}", continued.err);
+}
+
+#[test]
+fn cancelled_run_ends_after_its_child_has_undone_what_it_did() {
+    static BEGUN: AtomicU32 = AtomicU32::new(0);
+    static UNDONE: AtomicU32 = AtomicU32::new(0);
+    fn kid() -> Brain<(), String> {
+        brain("Kid")
+            .state(String::new())
+            .step("Open", async |cx| Ok(cx.state.clone()))
+            .compensate(async |_| {
+                BEGUN.fetch_add(1, Ordering::Relaxed);
+                // Longer than the end of the parent takes.
+                for _ in 0..10_000 {
+                    tokio::task::yield_now().await;
+                }
+                UNDONE.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            })
+            .wait("Post", |w| w.on(webhook::<String>("post"), |_| "kid".to_owned()), |_, text| text)
+            .build()
+    }
+    let parent = brain("Parent")
+        .step("Begin", async |cx| cx.start("kid", kid(), ()).await)
+        .compensate(async |_| Ok(()))
+        .join("Kid", Child::clone, |_, text| text.unwrap_or_default());
+    let project = Project::new().brain(parent).brain(kid()).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
+    let desk = Desk::new();
+    assert_eq!(desk.call(&project, &["run", "parent", "--id", "one"]).code, 3);
+    desk.json(&["cancel", "one"]);
+
+    let worked = desk.call(&project, &["work", "one"]);
+
+    assert_eq!(worked.code, 4, "{}", worked.err);
+    let rows = desk.call(&Project::new(), &["runs", "status:cancelled", "--json"]).out;
+    assert_eq!(rows.lines().count(), 2, "{}\n{rows}", worked.err);
+    let [begun, undone] = [&BEGUN, &UNDONE].map(|count| count.load(Ordering::Relaxed));
+    assert_eq!((begun, undone), (1, 1), "{}", worked.err);
 }

@@ -13,7 +13,10 @@ mod lists;
 mod plugin_updates;
 mod results;
 mod schedules;
+mod shared_runs;
 mod stores;
+#[cfg(feature = "serve")]
+mod tokens;
 mod webhooks;
 mod work;
 

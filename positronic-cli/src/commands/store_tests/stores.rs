@@ -174,3 +174,34 @@ fn unknown_scheme_of_a_store_is_a_usage_error_and_creates_no_folder() {
         }
     }
 }
+
+#[test]
+#[cfg(unix)]
+fn device_is_no_store() {
+    let desk = Desk::new();
+
+    let refused = desk.call(&project(), &["run", "survey", "--store", "/dev/null"]);
+
+    assert_eq!(refused.code, 6, "{}", refused.err);
+    assert!(refused.err.contains("/dev/null: it is a device or a pipe"), "{}", refused.err);
+}
+
+#[test]
+fn names_of_the_last_run_are_refused_as_ids() {
+    let desk = Desk::new();
+    begun(&desk, "one");
+
+    for id in ["@", "last"] {
+        assert_eq!(desk.call(&project(), &["run", "survey", "--id", id]).code, 2);
+    }
+
+    assert_eq!(desk.json(&["show", "last"])["run"]["run"], "one");
+}
+
+#[test]
+fn empty_name_of_a_file_is_a_usage_error() {
+    let refused = Desk::new().call(&project(), &["run", "survey", "--options", "@"]);
+
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("the name of the file after `@` is empty"), "{}", refused.err);
+}

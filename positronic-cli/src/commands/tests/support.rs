@@ -70,7 +70,7 @@ pub(in crate::commands) fn call_unread(
 }
 
 /// A file on a full disk.
-pub(super) struct Full;
+pub(in crate::commands) struct Full;
 
 impl Write for Full {
     fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -82,12 +82,12 @@ impl Write for Full {
     }
 }
 
-pub(super) fn ui(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, settings: Settings) -> Ui {
+pub(in crate::commands) fn ui(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, settings: Settings) -> Ui {
     let settings = Settings { unicode: true, ..settings };
     Ui::new(Box::new(io::empty()), out, err, settings)
 }
 
-pub(super) fn words(arguments: &[&str]) -> Vec<OsString> {
+pub(in crate::commands) fn words(arguments: &[&str]) -> Vec<OsString> {
     std::iter::once("desk").chain(arguments.iter().copied()).map(Into::into).collect()
 }
 

@@ -20,7 +20,7 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
     ui.outlive_readers(Unread::IsKept);
     let store = ProjectStore::open_existing(ui).await?;
     let row = find_run(&store, run, ui).await?;
-    let models = models_for_run(project, &args.model, &row.brain, &ui.settings)?;
+    let mut models = models_for_run(project, &args.model, &row.brain, &ui.settings)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
@@ -29,6 +29,8 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
     }
     ui.prices = Some(price_table(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
+    let (_, name_run) = models.in_one_run(&store);
+    name_run.name(&row.run);
     // `work` never decides for people.
     let options =
         SessionOptions { cassette: &models.cassette, ..SessionOptions::new(Role::Works, &actor, args.output) };
@@ -37,7 +39,7 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
     let fork = ui.command(&["fork", row.run.as_str(), "--at"]);
     let restart = ui.command(&["run", &row.brain]);
     let begin = async |runner: Runner| {
-        models.advance_cassette(&store, &row.run).await?;
+        models.can_continue(&store, &row.run).await?;
         match runner.resume(&row.run).await {
             Err(error @ ResumeError::Changed { .. }) => {
                 Err(refused(&error, &watch).hint(match runner.fork_point(&row.run).await? {
@@ -61,7 +63,7 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
         write_recording(file, &text, &row.brain, ui)?;
     }
     let (run, ending) = ending?;
-    ended(&store, &run, ending, &CassetteSession::None, args.output.json, ui).await
+    ended(&store, &run, ending, None, args.output.json, ui).await
 }
 
 /// Returns the model that a fork sets instead of its brain's.
@@ -79,7 +81,7 @@ fn refused(error: &ResumeError, watch: &str) -> Failure {
     let hint = match error {
         ResumeError::Store(error) => return error.clone().into(),
         ResumeError::Illegal(_) | ResumeError::Panicked { .. } | ResumeError::Services { .. } => {
-            return Failure::run(error);
+            return Failure::environment(error);
         }
         ResumeError::Claimed { .. } => format!("`{watch}` shows what it does"),
         ResumeError::Over { .. } => format!("`{watch}` shows how it ended"),

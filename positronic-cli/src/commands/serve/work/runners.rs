@@ -94,11 +94,13 @@ impl<'a> Runners<'a> {
             return Ok(runner);
         }
         self.project.titled(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoBrain)))?;
-        let models = self.models(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoModel)))?;
-        models.advance_cassette(self.store, &row.run).await.map_err(|failure| {
+        let mut models = self.models(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoModel)))?;
+        models.can_continue(self.store, &row.run).await.map_err(|failure| {
             let refusal = (failure.exit == Exit::NoModel).then_some(ClaimRefusal::NoModel);
             none(&failure, refusal)
         })?;
+        let (_, name_run) = models.in_one_run(self.store);
+        name_run.name(&row.run);
         Ok(self.runner(&models, &row.brain))
     }
 

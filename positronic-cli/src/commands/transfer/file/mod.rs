@@ -8,8 +8,8 @@
 mod inspect;
 
 use std::collections::HashSet;
-use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,6 +33,9 @@ pub(crate) use inspect::inspect;
 
 /// The version of the file's format.
 const FORMAT: u32 = 1;
+
+/// The length that no header reaches, in bytes.
+const MAX_HEADER: u64 = 1 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
@@ -118,8 +121,8 @@ pub(crate) async fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failu
 /// Reads and checks an exported run; `-` reads stdin.
 pub(super) fn read_exported(file: &Path, ui: &mut Ui) -> Result<Exported, Failure> {
     let (file, bytes) = match file.as_os_str() == "-" {
-        true => (Path::new("stdin"), stdin(ui)),
-        false => (file, fs::read(file)),
+        true => (Path::new("stdin"), read_bytes(&mut ui.input)),
+        false => (file, File::open(file).and_then(read_bytes)),
     };
     read(file, &bytes.map_err(Failure::file(file, "cannot read"))?)
 }
@@ -132,9 +135,14 @@ pub(super) async fn add(exported: &Exported, store: &ProjectStore) -> Result<(),
     store.client().import(&exported.header.run, &exported.log).await.map(drop)
 }
 
-fn stdin(ui: &mut Ui) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    ui.input.read_to_end(&mut bytes)?;
+/// Reads a file whose first line ends: an endless device is not read on.
+fn read_bytes(input: impl Read) -> io::Result<Vec<u8>> {
+    let (mut input, mut bytes) = (BufReader::new(input), Vec::new());
+    input.by_ref().take(MAX_HEADER).read_until(b'\n', &mut bytes)?;
+    if bytes.len() as u64 == MAX_HEADER {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "its first line is longer than a header can be"));
+    }
+    input.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -258,4 +266,15 @@ fn no_event(line: &str, error: &EventError) -> String {
     }
     let problem = problem.split(" at line ").next().unwrap_or_default();
     format!("invalid fields of `{shown}`: {}", shorten(problem, 160))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endless_input_is_refused() {
+        assert_eq!(read_bytes(io::repeat(0)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read_bytes(&b"{}\n{}"[..]).unwrap(), b"{}\n{}");
+    }
 }
