@@ -13,17 +13,18 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{BoxStream, Stream, StreamExt as _, unfold};
 use positronic_core::machine::{BrainEnd, RunState, pending};
 use positronic_core::record::{EventKind, Failure, PendingKind, RunId, Seq};
 use positronic_core::runner::{AnswerReader, RunUpdate, Settled};
 use positronic_core::store::StoreError;
-use positronic_server::Problem;
 use positronic_server::extension::{OpenQuestion, Viewer};
+use positronic_server::{Problem, ProblemType};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::projection::{Placed, Projection, PublicState};
+use crate::projection::{Placed, Projection, PublicState, is_about_workers};
 
 /// Translates items into the frames of a protocol.
 pub(crate) trait Encoder: Send + 'static {
@@ -109,7 +110,7 @@ impl Leg {
         public_state: Option<PublicState>,
         mut encoder: E,
     ) -> Result<impl Stream<Item = E::Sent> + Send + use<E>, Problem> {
-        let updates = viewer.client().follow(&self.run, self.start);
+        let (updates, stopping) = (viewer.client().follow(&self.run, self.start), viewer.stopping().boxed());
         let reader = viewer.client().answers(&self.run);
         let log = viewer.client().events(&self.run, Seq(0)).await?;
         let mut projection = Projection::new(&self.run, viewer, public_state);
@@ -119,8 +120,17 @@ impl Leg {
         }
         let mut frames: VecDeque<_> = encoder.begin(&projection, self.start > Seq(0)).into();
         frames.extend(encoder.items(projection.catch_up(&reader)));
-        let state =
-            Attached { leg: self, projection, encoder, updates, reader, frames, held_until: None, is_over: false };
+        let state = Attached {
+            leg: self,
+            projection,
+            encoder,
+            updates,
+            reader,
+            stopping,
+            frames,
+            held_until: None,
+            is_over: false,
+        };
         Ok(unfold(state, |mut attached| async move { attached.next().await.map(|frame| (frame, attached)) }))
     }
 }
@@ -132,6 +142,8 @@ struct Attached<E: Encoder> {
     encoder: E,
     updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
     reader: AnswerReader,
+    /// Until the server shuts down.
+    stopping: BoxFuture<'static, ()>,
     frames: VecDeque<E::Sent>,
     /// Until when the leg waits for others.
     held_until: Option<Instant>,
@@ -155,6 +167,7 @@ impl<E: Encoder> Attached<E> {
                     self.send(items);
                 }
                 () = held => self.release(),
+                () = &mut self.stopping => self.end(LegEnd::Broken(ProblemType::Stopping.into())),
             }
         }
         self.frames.pop_front()
@@ -163,7 +176,10 @@ impl<E: Encoder> Attached<E> {
     fn update(&mut self, update: Option<Result<RunUpdate, StoreError>>) {
         match update {
             Some(Ok(RunUpdate::Event(event))) => {
-                self.held_until = None;
+                // A worker that takes or releases the run changes nothing for those who wait.
+                if !is_about_workers(&event.kind) {
+                    self.held_until = None;
+                }
                 let mut items = self.projection.event(&event);
                 if matches!(event.kind, EventKind::LoopModelCall { .. }) {
                     items.extend(self.projection.catch_up(&self.reader));

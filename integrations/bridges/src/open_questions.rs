@@ -8,6 +8,9 @@ use positronic_server::extension::{OpenQuestion, Viewer};
 
 use crate::answer_form::person;
 
+/// Where the commands work.
+const WHERE: &str = "Commands work where the server runs: in its folder, or with `--store` and its store.";
+
 /// Says what is asked.
 pub(crate) fn prompt(viewer: &Viewer, question: &OpenQuestion) -> String {
     let pending = &question.pending;
@@ -26,9 +29,11 @@ pub(crate) fn prompt(viewer: &Viewer, question: &OpenQuestion) -> String {
 
 /// Says what a run waits for, and with which command of a program each question is answered.
 pub(crate) fn waiting(viewer: &Viewer, program: &str, run: &RunId, questions: &[OpenQuestion]) -> String {
-    let page =
-        viewer.page(run).map(|page| format!(" A person decides at {page}, or with a command where its store is."));
-    let mut lines = vec![format!("The run {run} waits.{}", page.unwrap_or_default())];
+    if questions.is_empty() {
+        return format!("The run {run} waits for a time, and continues by itself.");
+    }
+    let page = viewer.page(run).map(|page| format!(" A person decides at {page}, or with a command."));
+    let mut lines = vec![format!("The run {run} waits.{} {WHERE}", page.unwrap_or_default())];
     for question in questions {
         let pending = &question.pending;
         let path = match pending.call.as_str() {
@@ -78,5 +83,5 @@ fn webhook(viewer: &Viewer, program: &str, wait: &WaitSpec) -> String {
 
 /// Says that a run is paused, and with which command of a program a person resumes it.
 pub(crate) fn paused(program: &str, run: &RunId) -> String {
-    format!("The run {run} is paused. A person can resume it: {program} resume {run}")
+    format!("The run {run} is paused. A person can resume it: {program} resume {run}\n{WHERE}")
 }

@@ -1,6 +1,7 @@
 //! Long answers: each takes one of the streams that a caller may have open, and ends on shutdown and when the caller's right
 //! expires or is revoked.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use crate::routes::RequestContext;
 
 /// How often the caller of an open stream is authenticated again.
 const CHECK: Duration = Duration::from_secs(15);
+/// How long a stream may take to end after the shutdown has begun.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Answers with a long body of another media type. If the caller's right ends before the body does, the connection breaks off,
 /// so that the client does not take a part for the whole.
@@ -61,6 +64,32 @@ pub(crate) fn over(cx: &RequestContext) -> Result<impl Future<Output = ()> + Sen
             () = shutdown.begun() => {}
         }
         drop(permit);
+    })
+}
+
+/// Counts a long answer as [`over`] does, and waits until it must break off. On shutdown that is a moment later, in which the answer can end
+/// in the words of its protocol.
+pub(crate) fn cut(cx: &RequestContext) -> Result<impl Future<Output = ()> + Send + 'static + use<>, Problem> {
+    let (over, shutdown) = (over(cx)?, cx.app.settings.shutdown.clone());
+    Ok(async move {
+        over.await;
+        if shutdown.has_begun() {
+            tokio::time::sleep(LAST_WORDS).await;
+        }
+    })
+}
+
+/// Breaks a stream off, so that the client does not take a part for the whole.
+pub(crate) fn until_cut<T: Send + 'static>(
+    cut: impl Future<Output = ()> + Send + 'static,
+    stream: impl Stream<Item = io::Result<T>> + Send + 'static,
+) -> impl Stream<Item = io::Result<T>> + Send + 'static {
+    unfold(Some((Box::pin(cut), Box::pin(stream))), |state| async move {
+        let (mut cut, mut stream) = state?;
+        tokio::select! {
+            next = stream.next() => next.map(|next| (next, Some((cut, stream)))),
+            () = &mut cut => Some((Err(io::Error::other("the answer must end")), None)),
+        }
     })
 }
 

@@ -97,6 +97,7 @@ problem_types! {
     TooManyStreams "too-many-streams" 429 "The caller has too many open streams." "Close a stream before you open another one.";
     Internal "internal" 500 "The server failed." "This is a bug in the server or in the code of a brain. The log of the server has the cause, with the id of the request that the header `X-Request-Id` gives.";
     StoreFailed "store-failed" 503 "The store is not available." "The store of the runs failed. The request may be retried. The log of the server has the cause, with the id of the request that the header `X-Request-Id` gives.";
+    Stopping "stopping" 503 "The server is stopping." "The run continues on another server, or when this one is started again. Attach to it again, or repeat the request with the same idempotency key.";
     TimedOut "timed-out" 504 "The request took too long." "The request was abandoned. With an idempotency key it may be retried.";
 }
 
@@ -114,6 +115,11 @@ impl FieldError {
     /// Creates an error of a place.
     pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), detail: detail.into() }
+    }
+
+    fn text(&self) -> String {
+        let Self { pointer, detail } = self;
+        if pointer.is_empty() { detail.clone() } else { format!("{pointer}: {detail}") }
     }
 }
 
@@ -185,15 +191,22 @@ impl Problem {
             None if self.errors.is_empty() => format!("{} {}", self.kind.title(), self.kind.text()),
             None => self.kind.title().to_owned(),
         };
-        let mut lines = vec![first];
-        for FieldError { pointer, detail } in &self.errors {
-            let place = if pointer.is_empty() { detail.clone() } else { format!("{pointer}: {detail}") };
-            // The detail may be that of the only place.
-            if !lines.contains(&place) {
-                lines.push(place);
+        let places: Vec<_> = self.errors.iter().map(FieldError::text).collect();
+        // The detail may be that of a place.
+        let is_place = places.contains(&first) || self.errors.iter().any(|error| error.detail == first);
+        let first = Some(first).filter(|_| !is_place);
+        first.into_iter().chain(places).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Leaves out the beginning of the places, for a protocol whose requests have at their root what is there.
+    #[must_use]
+    pub fn places_within(mut self, place: &str) -> Self {
+        for error in &mut self.errors {
+            if let Some(rest) = error.pointer.strip_prefix(place) {
+                error.pointer = rest.to_owned();
             }
         }
-        lines.join("\n")
+        self
     }
 
     /// Creates the problem of a caller that names the conversation of another user.

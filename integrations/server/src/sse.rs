@@ -1,6 +1,6 @@
 //! Server-sent events: a stream ends as every [long answer](crate::long_answer), and after `event: end`.
 
-use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use positronic_core::record::Seq;
 use serde::Serialize;
 
 use crate::lines::redacted_line;
-use crate::long_answer::over;
+use crate::long_answer::{cut, over, until_cut};
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::redact::Redact;
 use crate::routes::RequestContext;
@@ -105,31 +105,36 @@ pub(crate) fn stream(
     cx: &RequestContext,
     events: impl Stream<Item = Event> + Send + 'static,
 ) -> Result<Response, Problem> {
-    sent(cx, events, Some(Encoded::default().retry(RETRY + spread())))
+    let first = Encoded::default().retry(RETRY + spread());
+    let events = iter([first]).chain(encoded(cx, events)).take_until(Box::pin(over(cx)?));
+    Ok(sent(events.map(Ok)))
 }
 
 /// Answers with a stream of events to a client that does not connect again by itself. Some clients take the time after which it would
-/// for an event without data.
+/// for an event without data. On shutdown the stream has a moment to end in the words of its protocol. One that is cut breaks off, so
+/// that the client does not take a part for the whole.
 pub(crate) fn stream_once(
     cx: &RequestContext,
     events: impl Stream<Item = Event> + Send + 'static,
 ) -> Result<Response, Problem> {
-    sent(cx, events, None)
+    let (cut, events) = (cut(cx)?, encoded(cx, events).map(Ok));
+    Ok(sent(until_cut(cut, events)))
 }
 
-fn sent(
+fn encoded(
     cx: &RequestContext,
     events: impl Stream<Item = Event> + Send + 'static,
-    first: Option<Encoded>,
-) -> Result<Response, Problem> {
-    let (over, redact) = (over(cx)?, cx.app.settings.redact.clone());
-    let events = events.then(move |event| event.encoded(redact.clone()));
-    let events = iter(first).chain(events).take_until(Box::pin(over)).map(Ok::<_, Infallible>);
+) -> impl Stream<Item = Encoded> + Send + 'static {
+    let redact = cx.app.settings.redact.clone();
+    events.then(move |event| event.encoded(redact.clone()))
+}
+
+fn sent(events: impl Stream<Item = io::Result<Encoded>> + Send + 'static) -> Response {
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    Ok(response)
+    response
 }
 
 /// Answers a client that has seen all events of a run that is over: it does not connect again.

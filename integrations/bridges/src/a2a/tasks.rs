@@ -135,6 +135,9 @@ pub(super) async fn list(cx: &RequestContext, shared: &Shared, params: &ListPara
     filter.conversation = Some(params.context_id.clone()).filter(|context| !context.is_empty());
     (filter.status, filter.person, filter.after, filter.limit) = (status, person, after, Some(size + 1));
     let (mut rows, counts) = cx.list_runs(filter).await?;
+    if let (Some(title), []) = (title(cx), &rows[..]) {
+        cx.has_brain(title)?;
+    }
     let mut has_more = rows.len() > size;
     rows.truncate(size);
     let (mut tasks, mut bytes) = (Vec::new(), 0);

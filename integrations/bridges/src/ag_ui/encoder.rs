@@ -29,8 +29,8 @@ pub(super) struct AgUi {
     open_texts: Vec<OpenText>,
     /// The calls whose arguments stream, with their answers.
     pub(super) open_calls: Vec<(String, String)>,
-    /// The text of the message that the client has sent with this leg.
-    own: Option<String>,
+    /// The message that the client has sent with this leg: its id and its text.
+    own: Option<(String, String)>,
     refused: Vec<RefusedAnswer>,
     /// How many earlier runs of the thread the messages do not have.
     left_out: usize,
@@ -64,9 +64,10 @@ impl AgUi {
         }
     }
 
-    /// Leaves out the user's message that this leg answers: the client has it under an id of its own.
-    pub(super) fn without_message(self, text: String) -> Self {
-        Self { own: Some(text), ..self }
+    /// Leaves out the user's message that this leg answers: the client has it under an id of its own. A snapshot at the beginning has it,
+    /// since it replaces all messages of the client.
+    pub(super) fn without_message(self, id: String, text: String) -> Self {
+        Self { own: Some((id, text)), ..self }
     }
 
     /// Says at the beginning of the leg which of its answers were not recorded.
@@ -187,7 +188,12 @@ impl AgUi {
                 out.push(Event::Custom { name: "positronic.progress".to_owned(), value, subagent_run_id });
             }
             Item::UserMessage { id: message_id, text: delta, .. } => {
-                let is_own = self.has_begun && self.own.as_ref() == Some(&delta);
+                let is_own = self.has_begun && self.own.as_ref().is_some_and(|(_, text)| *text == delta);
+                if is_own {
+                    self.own = None;
+                    self.messages.add_user(&message_id, &delta);
+                    return;
+                }
                 let start = Event::TextMessageStart {
                     message_id: message_id.clone(),
                     role: "user",
@@ -199,12 +205,6 @@ impl AgUi {
                     subagent_run_id: subagent_run_id.clone(),
                 };
                 let end = Event::TextMessageEnd { message_id, subagent_run_id };
-                if is_own {
-                    self.own = None;
-                    self.messages.apply(&start);
-                    self.messages.apply(&content);
-                    return;
-                }
                 out.extend([start, content, end]);
             }
             Item::StateChanged { state } => out.extend(self.state_event(state)),
@@ -284,6 +284,9 @@ impl Encoder for AgUi {
         self.has_begun = true;
         let mut events = vec![self.started()];
         if is_late {
+            if let Some((id, text)) = &self.own {
+                self.messages.add_user(id, text);
+            }
             events.push(self.snapshot());
             if self.left_out > 0 {
                 let (name, value) = ("positronic.left_out".to_owned(), json!({ "runs": self.left_out }));

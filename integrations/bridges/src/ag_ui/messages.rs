@@ -19,6 +19,14 @@ impl Messages {
         self.0.splice(0..0, messages);
     }
 
+    /// Adds a user's message, unless it is there.
+    pub(super) fn add_user(&mut self, id: &str, content: &str) {
+        if !self.0.iter().any(|message| message.id() == id) {
+            let (id, content) = (id.to_owned(), content.to_owned());
+            self.0.push(Message::User { id, content, subagent_run_id: None });
+        }
+    }
+
     /// Folds an event.
     pub(super) fn apply(&mut self, event: &Event) {
         match event {

@@ -104,7 +104,7 @@ async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Proble
                     }
                     let (id, text) = message.map_or((input.run_id.as_str(), None), |(id, text)| (id, Some(text)));
                     if let Some(text) = &text {
-                        encoder = encoder.without_message(text.clone());
+                        encoder = encoder.without_message(id.to_owned(), text.clone());
                     }
                     let sent = ThreadMessage::builder().thread(&input.thread_id).brain(title);
                     let caller_tools = takes_tools.then(|| input.caller_tools()).transpose()?;

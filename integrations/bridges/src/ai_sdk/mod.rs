@@ -54,7 +54,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         .scopes(&[Scope::Read])
         .returns::<Vec<LoadedMessage>>(200)
         .problems_as(TEXT, Problem::message)
-        .problems(&[ProblemType::NotFound]);
+        .problems(&[ProblemType::NotFound, ProblemType::UnknownBrain]);
     vec![
         messages,
         Route::post("/api/v1/ai-sdk/{title}", "Answer a chat of the AI SDK", move |cx| post(Arc::clone(&for_post), cx))
@@ -84,7 +84,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
         .streams()
         .returns_nothing(204)
         .problems_as(TEXT, Problem::message)
-        .problems(&[ProblemType::NotFound, ProblemType::TooManyStreams]),
+        .problems(&[ProblemType::NotFound, ProblemType::UnknownBrain, ProblemType::TooManyStreams]),
     ]
 }
 
@@ -138,10 +138,19 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
     stream(&cx, &shared, leg, encoder).await
 }
 
+/// Finds the chat in the path. One that has not begun is one of a brain of this server.
+async fn chat(cx: &RequestContext) -> Result<Thread, Problem> {
+    let thread = Thread::find(cx, cx.param("chat")?).await?;
+    if thread.last().is_none() {
+        cx.has_brain(cx.param("title")?)?;
+    }
+    Ok(thread)
+}
+
 /// Replays the message of the last turn, and continues with what happens now. For a client that knows the message up to an event, it
 /// waits until the run has that event.
 async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Problem> {
-    let (known, thread) = (cx.query::<ResumeQuery>()?, Thread::find(&cx, cx.param("chat")?).await?);
+    let (known, thread) = (cx.query::<ResumeQuery>()?, chat(&cx).await?);
     let Some(row) = thread.last() else { return Ok(cx.no_content()) };
     let is_news = match known {
         ResumeQuery { run: Some(_), seq: None } => {
@@ -164,7 +173,7 @@ async fn resume(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Pro
 
 /// Returns the messages of a chat, of its latest runs, as far as they fit; none if it has not begun.
 async fn messages(cx: RequestContext) -> Result<Response, Problem> {
-    let thread = Thread::find(&cx, cx.param("chat")?).await?;
+    let thread = chat(&cx).await?;
     let viewer = cx.viewer()?;
     let History { mut messages, left_out } =
         history(cx.client(), thread.rows(), |run| LoadedRun::new(run, viewer.clone())).await?;

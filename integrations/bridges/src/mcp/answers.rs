@@ -1,5 +1,7 @@
 //! The answers to forms, as decisions.
 
+use std::collections::BTreeMap;
+
 use positronic_core::record::{RunId, RunSummary};
 use positronic_server::extension::RequestContext as CallerContext;
 use positronic_server::{Problem, ProblemType};
@@ -10,20 +12,48 @@ use super::question::{decision, late_decision};
 use crate::decisions::{Decisions, check_answers, is_late};
 use crate::thread::question;
 
-/// Sends the answers to forms, and returns how many of them are decisions. One that was recorded before counts if it is the same.
-pub(super) async fn answers(caller: &CallerContext, run: &RunId, responses: &InputResponses) -> Result<usize, Problem> {
+/// What the answer to a form has led to.
+#[derive(Debug)]
+pub(super) enum FormAnswer {
+    /// The question is decided: by this answer, or by another one before.
+    Decided,
+    /// The question stays open: the person has closed the form.
+    Closed,
+    /// The question stays open: the answer does not fit, for this reason.
+    Misfit(Problem),
+}
+
+/// What the answers of a request have led to.
+#[derive(Debug, Default)]
+pub(super) struct FormAnswers {
+    /// How many are decisions. One that was recorded before counts if it is the same.
+    pub(super) decided: usize,
+    /// Why others do not fit, by question.
+    pub(super) misfits: BTreeMap<String, Problem>,
+}
+
+/// Sends the answers to forms.
+pub(super) async fn answers(
+    caller: &CallerContext,
+    run: &RunId,
+    responses: &InputResponses,
+) -> Result<FormAnswers, Problem> {
     check_answers(responses.len())?;
-    let (mut decisions, mut decided) = (Decisions::new(caller), 0);
+    let (mut decisions, mut sent) = (Decisions::new(caller), FormAnswers::default());
     for (id, response) in responses {
         let row = caller.run_row(run).await?;
         let action = response.get("action").and_then(Value::as_str).unwrap_or_default();
         let content = response.get("content").unwrap_or(&Value::Null);
-        decided += usize::from(answer(&mut decisions, &row, id, action, content).await?);
+        match answer(&mut decisions, &row, id, action, content).await? {
+            FormAnswer::Decided => sent.decided += 1,
+            FormAnswer::Closed => {}
+            FormAnswer::Misfit(problem) => _ = sent.misfits.insert(id.clone(), problem),
+        }
     }
-    Ok(decided)
+    Ok(sent)
 }
 
-/// Sends the answer to a form, and returns whether its question is decided.
+/// Sends the answer to a form.
 ///
 /// # Errors
 ///
@@ -34,19 +64,25 @@ pub(super) async fn answer(
     id: &str,
     action: &str,
     content: &Value,
-) -> Result<bool, Problem> {
+) -> Result<FormAnswer, Problem> {
     let decision = match question(decisions.cx(), row, id).await? {
-        Some(open) => decision(&open, action, content)?,
+        Some(open) => match decision(&open, action, content) {
+            Ok(decision) => decision,
+            Err(problem) => return Ok(FormAnswer::Misfit(problem)),
+        },
         None => late_decision(action, content),
     };
-    let Some(decision) = decision else { return Ok(false) };
+    let Some(decision) = decision else { return Ok(FormAnswer::Closed) };
     // The same answer is the same decision, however often it is sent.
     let key = format!("mcp/{id}/{action}/{content}");
     match decisions.send(row, id, decision, &key).await {
-        Ok(()) => Ok(true),
-        // The run never asked this.
-        Err(problem) if problem.kind() == ProblemType::UnknownCall => Ok(false),
-        Err(problem) if problem.kind() != ProblemType::AlreadyDecided && is_late(problem.kind()) => Ok(true),
-        Err(problem) => Err(problem),
+        Ok(()) => Ok(FormAnswer::Decided),
+        Err(problem) => match problem.kind() {
+            // The run never asked this.
+            ProblemType::UnknownCall => Ok(FormAnswer::Closed),
+            ProblemType::ArgumentsInvalid => Ok(FormAnswer::Misfit(problem)),
+            kind if kind != ProblemType::AlreadyDecided && is_late(kind) => Ok(FormAnswer::Decided),
+            _ => Err(problem),
+        },
     }
 }

@@ -24,11 +24,13 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use tokio::time::{Instant, interval_at, sleep_until};
 
-use super::answers::{answer, answers};
-use super::outcome::{error_of, not_recorded, outcome, refused, still_open, waits};
+use super::answers::{FormAnswer, FormAnswers, answer, answers};
+use super::misfits::Misfits;
+use super::outcome::{error_of, not_fitting, not_recorded, outcome, refused, still_open, waits};
 use super::question::{form, is_answerable, request};
 use super::session::ToolServer;
 use super::task;
+use super::tools::BrainTool;
 use super::update::{CallUpdate, CallUpdates, EndedLeg};
 use crate::decisions::Decisions;
 use crate::leg::{Leg, LegEnd};
@@ -39,6 +41,9 @@ const ALIVE: Duration = Duration::from_secs(10);
 
 /// How long a run may last that is not shown as a task.
 const SHORT: Duration = Duration::from_millis(250);
+
+/// How many answers that do not fit their forms a call takes: after them it ends, with a text that says how the questions are answered.
+const MAX_MISFITS: usize = 3;
 
 /// The name of the run's id in `_meta` of an answer.
 const RUN: &str = "positronic/run";
@@ -61,17 +66,17 @@ enum Forms {
 
 impl BrainCall<'_> {
     /// Starts the run, and follows it.
-    pub(super) async fn begun(&self, new: NewRun) -> Result<CallToolResponse, ErrorData> {
+    pub(super) async fn begun(&self, tool: &BrainTool, new: NewRun) -> Result<CallToolResponse, ErrorData> {
         let brain = new.brain.clone();
         let run = match self.caller.start(new).await {
             Ok(run) => run,
-            Err(problem) => return Ok(refused(&problem).into()),
+            Err(problem) => return Ok(refused(&tool.placed(problem)).into()),
         };
         self.server.began(&self.context.id, &run);
         if self.capabilities().supports_tasks() {
             return self.as_task(&run, &brain).await.map_err(|problem| error_of(&problem));
         }
-        self.follow(self.server.shared.from(run, Seq(0)), &brain).await
+        self.follow(self.server.shared.from(run, Seq(0)), &brain, Misfits::default()).await
     }
 
     /// Returns the result of a short run, and any other run as a task.
@@ -88,10 +93,12 @@ impl BrainCall<'_> {
     /// Sends the answers of a client that calls again, and follows the run of its first call.
     pub(super) async fn resumed(
         &self,
-        run: &RunId,
+        state: &str,
         brain: &str,
         responses: &InputResponses,
     ) -> Result<CallToolResponse, ErrorData> {
+        let (run, mut misfits) = Misfits::of(state);
+        let run = &run;
         // Whose run it is counts, and not who holds its id.
         let row = self.caller.run_row(run).await.map_err(|problem| error_of(&problem))?;
         if *row.brain != *brain {
@@ -100,12 +107,19 @@ impl BrainCall<'_> {
         self.server.began(&self.context.id, run);
         let leg = self.server.shared.attach(&row);
         match answers(self.caller, run, responses).await {
-            Ok(0) if !responses.is_empty() => match self.unanswered(&row).await {
+            Ok(sent) if !sent.misfits.is_empty() => {
+                if sent.decided > 0 {
+                    misfits = Misfits::default();
+                }
+                sent.misfits.into_iter().for_each(|(question, reason)| misfits.add(question, reason));
+                self.follow(leg, brain, misfits).await
+            }
+            Ok(FormAnswers { decided: 0, .. }) if !responses.is_empty() => match self.unanswered(&row).await {
                 Ok(Some(waits)) => Ok(of_run(waits, run)),
-                Ok(None) => self.follow(leg, brain).await,
+                Ok(None) => self.follow(leg, brain, misfits).await,
                 Err(problem) => Ok(refused(&problem).into()),
             },
-            Ok(_) => self.follow(leg, brain).await,
+            Ok(_) => self.follow(leg, brain, misfits).await,
             Err(problem) if problem.kind() == ProblemType::AlreadyDecided => {
                 Ok(of_run(not_recorded(run, &problem).into(), run))
             }
@@ -134,13 +148,18 @@ impl BrainCall<'_> {
         &self.server.shared.program
     }
 
-    async fn follow(&self, leg: Leg, brain: &str) -> Result<CallToolResponse, ErrorData> {
+    async fn follow(&self, leg: Leg, brain: &str, misfits: Misfits) -> Result<CallToolResponse, ErrorData> {
         let run = leg.run.clone();
-        let answer = self.followed(leg, brain).await.unwrap_or_else(|problem| Ok(refused(&problem).into()));
+        let answer = self.followed(leg, brain, misfits).await.unwrap_or_else(|problem| Ok(refused(&problem).into()));
         answer.map(|answer| of_run(answer, &run))
     }
 
-    async fn followed(&self, mut leg: Leg, brain: &str) -> Result<Result<CallToolResponse, ErrorData>, Problem> {
+    async fn followed(
+        &self,
+        mut leg: Leg,
+        brain: &str,
+        mut misfits: Misfits,
+    ) -> Result<Result<CallToolResponse, ErrorData>, Problem> {
         let (run, viewer) = (leg.run.clone(), self.caller.viewer()?);
         let rule = self.server.rule(self.caller, brain)?;
         let mut progress = Progress::default();
@@ -155,16 +174,23 @@ impl BrainCall<'_> {
                 _ => Vec::new(),
             };
             match self.forms() {
+                Forms::Requested | Forms::Returned if misfits.count >= MAX_MISFITS => {
+                    let mut result = outcome(&viewer, self.program(), &run, &over, &rule);
+                    let reasons = questions.iter().filter_map(|open| misfits.reasons.get(&open.id));
+                    result.content.extend(reasons.map(not_fitting));
+                    return Ok(Ok(result.into()));
+                }
                 Forms::Requested if !questions.is_empty() => {
                     let row = self.caller.run_row(&run).await?;
-                    if !self.ask(&run, &questions).await? {
+                    if !self.ask(&run, &questions, &mut misfits).await? {
                         return Ok(Ok(outcome(&viewer, self.program(), &run, &over, &rule).into()));
                     }
                     leg = self.server.shared.attach(&row);
                 }
                 Forms::Returned if !questions.is_empty() => {
-                    let forms = questions.iter().map(|open| (open.id.clone(), request(form(&viewer, open)))).collect();
-                    return Ok(Ok(InputRequiredResult::new(Some(forms), Some(run.to_string())).into()));
+                    let form = |open: &OpenQuestion| request(form(&viewer, open, misfits.reasons.get(&open.id)));
+                    let forms = questions.iter().map(|open| (open.id.clone(), form(open))).collect();
+                    return Ok(Ok(InputRequiredResult::new(Some(forms), Some(misfits.state(&run))).into()));
                 }
                 Forms::None | Forms::Requested | Forms::Returned => {
                     return Ok(Ok(outcome(&viewer, self.program(), &run, &over, &rule).into()));
@@ -193,22 +219,22 @@ impl BrainCall<'_> {
         }
     }
 
-    /// Asks the person at the client, and returns whether anything was decided.
-    async fn ask(&self, run: &RunId, questions: &[&OpenQuestion]) -> Result<bool, Problem> {
-        let (viewer, mut is_decided) = (self.caller.viewer()?, false);
+    /// Asks the person at the client, and returns whether to go on: something was decided, or is asked again.
+    async fn ask(&self, run: &RunId, questions: &[&OpenQuestion], misfits: &mut Misfits) -> Result<bool, Problem> {
+        let (viewer, mut goes_on) = (self.caller.viewer()?, false);
         let mut decisions = Decisions::new(self.caller);
         for open in questions {
             let row = self.caller.run_row(run).await?;
             if question(self.caller, &row, &open.id).await?.is_none() {
-                is_decided = true;
+                goes_on = true;
                 continue;
             }
-            let request = self.context.peer.create_elicitation(form(&viewer, open));
+            let request = self.context.peer.create_elicitation(form(&viewer, open, misfits.reasons.get(&open.id)));
             let given = tokio::select! {
                 given = request => given,
                 closed = self.closed(run, &open.id) => {
                     closed?;
-                    is_decided = true;
+                    goes_on = true;
                     continue;
                 }
                 () = self.context.ct.cancelled() => return Ok(false),
@@ -218,9 +244,19 @@ impl BrainCall<'_> {
             let action = serde_json::to_value(&given.action).unwrap_or_default();
             let content = given.content.unwrap_or_default();
             let action = action.as_str().unwrap_or_default();
-            is_decided |= answer(&mut decisions, &row, &open.id, action, &content).await?;
+            match answer(&mut decisions, &row, &open.id, action, &content).await? {
+                FormAnswer::Decided => {
+                    *misfits = Misfits::default();
+                    goes_on = true;
+                }
+                FormAnswer::Closed => {}
+                FormAnswer::Misfit(problem) => {
+                    misfits.add(open.id.clone(), problem);
+                    goes_on = true;
+                }
+            }
         }
-        Ok(is_decided)
+        Ok(goes_on)
     }
 
     /// Waits until a question is no longer open.

@@ -9,6 +9,7 @@ mod answers;
 mod call;
 mod http;
 mod listen;
+mod misfits;
 mod outcome;
 mod question;
 mod server;

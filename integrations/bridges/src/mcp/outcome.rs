@@ -8,10 +8,11 @@ use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::Value;
 
 use super::tools::RUN_STATUS;
-use super::update::EndedLeg;
+use super::update::{EndedLeg, RefusedCall};
 use crate::caller_result::{CallerResult, as_text};
 use crate::leg::LegEnd;
 use crate::open_questions::{paused, waiting};
+use crate::projection::ApprovalOutcome;
 
 /// Returns a problem as an error of the protocol, for requests that are no calls of tools.
 pub(super) fn error_of(problem: &Problem) -> ErrorData {
@@ -54,6 +55,7 @@ fn completed(
     if texts.is_empty() {
         texts.push(format!("The run {run} has completed. It has no result for callers."));
     }
+    texts.extend(over.refused.iter().map(|call| redacted(viewer, &not_approved(call))));
     let mut content: Vec<_> = texts.into_iter().map(ContentBlock::text).collect();
     content.extend(over.answer.files().iter().filter_map(|file| link(run, file, rule)));
     let mut done = CallToolResult::success(content);
@@ -71,6 +73,17 @@ fn link(run: &RunId, file: &FileRef, rule: &CallerResult) -> Option<ContentBlock
 
 fn described(run: &RunId, file: &FileRef) -> String {
     format!("File {} ({}, {} bytes) of the run {run}", file.name, file.media_type, file.size)
+}
+
+/// Says that a call did not run: a result alone may be the same with and without it.
+fn not_approved(RefusedCall { tool, outcome, reason }: &RefusedCall) -> String {
+    let why = match outcome {
+        ApprovalOutcome::Expired => "its approval has expired",
+        ApprovalOutcome::Withdrawn => "its approval was withdrawn",
+        ApprovalOutcome::Approved | ApprovalOutcome::Rejected => "a person has rejected it",
+    };
+    let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("The call of `{tool}` did not run: {why}{reason}.")
 }
 
 fn redacted(viewer: &Viewer, text: &str) -> String {
@@ -109,6 +122,11 @@ pub(super) fn refused(problem: &Problem) -> CallToolResult {
 /// Says why the answer to a form was not recorded.
 pub(super) fn not_recorded(run: &RunId, problem: &Problem) -> CallToolResult {
     error(format!("{}\nTell the user. `{RUN_STATUS}` with the run {run} returns its result.", problem.message()))
+}
+
+/// Says why the last answer to a question was not recorded.
+pub(super) fn not_fitting(problem: &Problem) -> ContentBlock {
+    ContentBlock::text(format!("The last answer was not recorded: {}", problem.message()))
 }
 
 fn error(text: String) -> CallToolResult {

@@ -17,9 +17,13 @@ pub(super) fn is_answerable(question: &OpenQuestion) -> bool {
     question.pending.kind.is_for_person() && question.refused.is_none()
 }
 
-/// Returns a question as a form.
-pub(super) fn form(viewer: &Viewer, question: &OpenQuestion) -> ElicitRequestParams {
-    let message = prompt(viewer, question);
+/// Returns a question as a form. `misfit` says why the answer before was not recorded.
+pub(super) fn form(viewer: &Viewer, question: &OpenQuestion, misfit: Option<&Problem>) -> ElicitRequestParams {
+    let asked = prompt(viewer, question);
+    let message = match misfit {
+        Some(problem) => format!("The last answer was not recorded: {}\n{asked}", problem.message()),
+        None => asked,
+    };
     ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: schema(question) }
 }
 

@@ -11,7 +11,6 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
-use serde_json::Value;
 
 use super::answers::answers;
 use super::call::BrainCall;
@@ -31,8 +30,9 @@ impl ToolServer {
         caller: &CallerContext,
         arguments: Option<JsonObject>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let run = arguments.as_ref().and_then(|arguments| arguments.get("run")).and_then(Value::as_str);
+        let run = arguments.as_ref().and_then(|arguments| arguments.get("run"));
         let run = run.ok_or_else(|| ErrorData::invalid_params("`run` is missing", None))?;
+        let run = run.as_str().ok_or_else(|| ErrorData::invalid_params("`run`: expected the id as a text", None))?;
         let result = match caller.run_row(&RunId::new(run)).await {
             Ok(row) => task::status(self, caller, &row).await,
             Err(problem) => Err(problem),
@@ -82,12 +82,16 @@ impl ServerHandler for ToolServer {
         let answer = match &request.request_state {
             Some(state) => {
                 let responses = request.input_responses.unwrap_or_default();
-                call.resumed(&RunId::new(state), &tool.definition.title, &responses).await
+                call.resumed(state, &tool.definition.title, &responses).await
             }
             None => {
-                let given = tool.given(request.arguments);
+                let given = match tool.given(request.arguments) {
+                    Ok(given) => given,
+                    Err(problem) => return Ok(refused(&problem).into()),
+                };
                 let brain = tool.definition.title.as_str();
-                call.begun(NewRun::builder().brain(brain).options(given.options).message(given.message).build()).await
+                let new = NewRun::builder().brain(brain).options(given.options).message(given.message).build();
+                call.begun(&tool, new).await
             }
         };
         // The notification that has cancelled the call still needs its run.
@@ -168,7 +172,9 @@ impl ServerHandler for ToolServer {
         let caller = self.caller(&context.extensions)?;
         let run = RunId::new(request.task_id);
         let sent = answers(&caller, &run, &request.input_responses).await;
-        sent.map(drop).map_err(|problem| error_of(&problem))
+        let sent = sent.map_err(|problem| error_of(&problem))?;
+        // The questions stay open, and the client reads them again.
+        sent.misfits.values().next().map_or(Ok(()), |problem| Err(error_of(problem)))
     }
 
     async fn cancel_task(

@@ -11,7 +11,7 @@ use rmcp::model::{CallToolResult, DetailedTask, Task, TaskPayload, TaskStatus};
 use super::outcome::{in_progress, outcome, waits};
 use super::question::{form, is_answerable, request};
 use super::session::ToolServer;
-use super::update::{CallUpdates, EndedLeg};
+use super::update::CallUpdates;
 use crate::history::LogReader;
 use crate::leg::{Encoder as _, LegEnd, settled};
 use crate::projection::Projection;
@@ -50,7 +50,7 @@ pub(super) async fn detailed(
             let questions = questions(caller, run).await?;
             let forms = questions.iter().filter(|open| is_answerable(open));
             let input_requests: BTreeMap<_, _> =
-                forms.map(|open| (open.id.clone(), request(form(&viewer, open)))).collect();
+                forms.map(|open| (open.id.clone(), request(form(&viewer, open, None)))).collect();
             if input_requests.is_empty() { TaskPayload::Working } else { TaskPayload::InputRequired { input_requests } }
         }
     };
@@ -100,5 +100,5 @@ async fn result(server: &ToolServer, caller: &CallerContext, row: &RunSummary) -
         }
     }
     let end = settled(&viewer, &row.run, projection.state(), false).unwrap_or(LegEnd::Cancelled);
-    Ok(outcome(&viewer, &server.shared.program, &row.run, &EndedLeg { end, answer: updates.into_answer() }, &rule))
+    Ok(outcome(&viewer, &server.shared.program, &row.run, &updates.ended(end), &rule))
 }

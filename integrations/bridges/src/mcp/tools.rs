@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use positronic_core::definition::BrainDefinition;
+use positronic_server::{Problem, ProblemType};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
@@ -71,6 +72,13 @@ impl BrainTool {
         schema.as_object().filter(|_| is_object).cloned()
     }
 
+    fn known_arguments(&self) -> String {
+        let schema = self.input_schema();
+        let known = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        let known: Vec<_> = known.map(|name| format!("`{name}`")).collect();
+        if known.is_empty() { "the tool has none".to_owned() } else { format!("the tool has {}", known.join(", ")) }
+    }
+
     fn input_schema(&self) -> JsonObject {
         let options = self.definition.options.json();
         let mut schema = match options.as_object() {
@@ -78,7 +86,7 @@ impl BrainTool {
             _ => wrapped(options),
         };
         if self.takes_message {
-            let described = json!({ "type": "string", "description": "A message to begin with" });
+            let described = json!({ "type": "string", "minLength": 1, "description": "A message to begin with" });
             if let Value::Object(properties) = schema.entry("properties").or_insert_with(|| Map::new().into()) {
                 properties.insert(MESSAGE.to_owned(), described);
             }
@@ -87,16 +95,39 @@ impl BrainTool {
     }
 
     /// Reads the arguments of a call.
-    pub(super) fn given(&self, arguments: Option<JsonObject>) -> CallArguments {
+    ///
+    /// # Errors
+    ///
+    /// `OptionsInvalid` if the message is not a text, or is empty, or an argument is unknown. Options are checked where the run starts.
+    pub(super) fn given(&self, arguments: Option<JsonObject>) -> Result<CallArguments, Problem> {
         let mut arguments = arguments.unwrap_or_default();
         let message = if self.takes_message { arguments.remove(MESSAGE) } else { None };
-        let message = message.and_then(|message| message.as_str().map(str::to_owned));
+        let message = match message {
+            None => None,
+            Some(Value::String(text)) if !text.trim().is_empty() => Some(text),
+            Some(_) => return Err(invalid("`message`: expected a text that is not empty")),
+        };
         let options = match self.wraps {
             true => arguments.remove(OPTIONS),
-            false => Some(Value::Object(arguments)).filter(|arguments| *arguments != json!({})),
+            false => Some(Value::Object(std::mem::take(&mut arguments))).filter(|options| *options != json!({})),
         };
-        CallArguments { options, message: message.filter(|message| !message.trim().is_empty()) }
+        match arguments.keys().next() {
+            Some(unknown) => Err(invalid(format!("`{unknown}`: unknown argument; {}", self.known_arguments()))),
+            None => Ok(CallArguments { options, message }),
+        }
     }
+
+    /// Starts the places of a problem at the arguments of the tool.
+    pub(super) fn placed(&self, problem: Problem) -> Problem {
+        if self.wraps {
+            return problem;
+        }
+        problem.places_within("/options")
+    }
+}
+
+fn invalid(detail: impl std::fmt::Display) -> Problem {
+    Problem::new(ProblemType::OptionsInvalid).detail(detail)
 }
 
 /// Returns the schema of an object with the options as its only field.
@@ -179,12 +210,26 @@ mod tests {
 
         assert_eq!(order.input_schema()["properties"]["number"]["type"], "integer");
         let arguments = |value: Value| value.as_object().cloned();
-        assert_eq!(order.given(arguments(json!({ "number": 7 }))).options, Some(json!({ "number": 7 })));
-        assert_eq!(order.given(None), CallArguments::default(), "the brain's defaults apply");
+        assert_eq!(order.given(arguments(json!({ "number": 7 }))).unwrap().options, Some(json!({ "number": 7 })));
+        assert_eq!(order.given(None).unwrap(), CallArguments::default(), "the brain's defaults apply");
         let schema = Value::Object(count.input_schema());
         assert_eq!(schema["properties"]["options"]["items"]["$ref"], "#/$defs/Order");
         assert_eq!(schema["$defs"]["Order"]["properties"]["number"]["type"], "integer");
-        assert_eq!(count.given(arguments(json!({ "options": [] }))).options, Some(json!([])));
+        assert_eq!(count.given(arguments(json!({ "options": [] }))).unwrap().options, Some(json!([])));
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_refused_with_their_names() {
+        let chat = tool(&brain("Chat").r#loop("Talk", |cx| cx.system("Talk.")));
+        let count = tool(&brain("Count").options::<Vec<Order>>().step("A", async |_| Ok(1)));
+        let refused = |tool: &BrainTool, given: Value| tool.given(given.as_object().cloned()).unwrap_err().message();
+
+        for message in [json!(7), json!(""), json!(" "), json!(null)] {
+            let text = refused(&chat, json!({ "message": message }));
+            assert_eq!(text, "`message`: expected a text that is not empty");
+        }
+        let text = refused(&count, json!({ "options": [], "message": "hello" }));
+        assert_eq!(text, "`message`: unknown argument; the tool has `options`");
     }
 
     #[test]
@@ -192,7 +237,7 @@ mod tests {
         let chat = brain("Chat").r#loop("Talk", |cx| cx.system("Talk.")).result(|()| Order { number: 7 });
         let (plain, described) = (tool(&chat), tool(&chat.with_result_schema()));
 
-        let given = plain.given(json!({ "message": "hello" }).as_object().cloned());
+        let given = plain.given(json!({ "message": "hello" }).as_object().cloned()).unwrap();
         assert_eq!(given, CallArguments { options: None, message: Some("hello".to_owned()) });
         assert_eq!(plain.output_schema(), None);
         assert_eq!(described.output_schema().unwrap()["required"], json!(["number"]));

@@ -1,8 +1,10 @@
 //! What a call of a brain tells its client: progress while the run works, and the end of the leg.
 
+use std::collections::HashMap;
+
 use crate::last_answer::LastAnswer;
 use crate::leg::{Encoder, LegEnd};
-use crate::projection::{Item, Placed, Projection};
+use crate::projection::{ApprovalOutcome, Item, Placed, Projection};
 
 /// What the client of a call gets.
 #[derive(Debug)]
@@ -17,18 +19,42 @@ pub(super) enum CallUpdate {
 pub(super) struct EndedLeg {
     pub(super) end: LegEnd,
     pub(super) answer: LastAnswer,
+    /// The calls that did not run because a person has refused them, or did not decide in time.
+    pub(super) refused: Vec<RefusedCall>,
+}
+
+/// A call that was not approved.
+#[derive(Debug)]
+pub(super) struct RefusedCall {
+    pub(super) tool: String,
+    pub(super) outcome: ApprovalOutcome,
+    pub(super) reason: Option<String>,
 }
 
 /// Encodes a leg.
 #[derive(Debug, Default)]
 pub(super) struct CallUpdates {
     answer: LastAnswer,
+    /// The tools of the calls, by their ids.
+    tools: HashMap<String, String>,
+    refused: Vec<RefusedCall>,
 }
 
 impl CallUpdates {
-    /// Returns what the run has said.
-    pub(super) fn into_answer(self) -> LastAnswer {
-        self.answer
+    /// Returns the end of a leg, with what the run has said.
+    pub(super) fn ended(&mut self, end: LegEnd) -> EndedLeg {
+        EndedLeg { end, answer: std::mem::take(&mut self.answer), refused: std::mem::take(&mut self.refused) }
+    }
+
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::CallStarted { id, tool, .. } => _ = self.tools.insert(id.clone(), tool.clone()),
+            Item::ApprovalClosed { call, outcome, reason, .. } if *outcome != ApprovalOutcome::Approved => {
+                let tool = self.tools.get(call).unwrap_or(call).clone();
+                self.refused.push(RefusedCall { tool, outcome: *outcome, reason: reason.clone() });
+            }
+            _ => {}
+        }
     }
 }
 
@@ -46,7 +72,10 @@ impl Encoder for CallUpdates {
     type Sent = CallUpdate;
 
     fn items(&mut self, items: Vec<Placed>) -> Vec<CallUpdate> {
-        items.iter().for_each(|placed| self.answer.item(placed));
+        for placed in &items {
+            self.answer.item(placed);
+            self.item(&placed.item);
+        }
         items.iter().filter_map(|placed| progress(&placed.item)).map(CallUpdate::Progress).collect()
     }
 
@@ -55,6 +84,6 @@ impl Encoder for CallUpdates {
     }
 
     fn end(&mut self, _: &Projection, end: LegEnd) -> Vec<CallUpdate> {
-        vec![CallUpdate::Over(EndedLeg { end, answer: std::mem::take(&mut self.answer) })]
+        vec![CallUpdate::Over(self.ended(end))]
     }
 }

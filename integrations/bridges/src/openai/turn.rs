@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::Stream;
 use positronic_core::definition::BrainDefinition;
@@ -23,6 +24,9 @@ use crate::thread::{Thread, open_calls, text_question};
 
 /// The headers with the conversation of a chat: ours, and that of Open WebUI.
 const HEADERS: [&str; 2] = ["x-positronic-conversation", "x-openwebui-chat-id"];
+/// How long an answer waits for a run that only a program or a time can continue, before it says so. The API has no word for it while the
+/// answer is open, and clients and proxies give up after 30 seconds and more.
+const HOLD: Duration = Duration::from_secs(20);
 /// The field of `metadata` with it.
 const FIELD: &str = "conversation";
 
@@ -221,7 +225,8 @@ pub(super) async fn speech(
     row: &RunSummary,
     from: Seq,
 ) -> Result<impl Stream<Item = Speech> + Send + use<>, Problem> {
-    let leg = Leg { answers_calls: true, ..shared.from(row.run.clone(), from) };
+    let hold = shared.hold.min(HOLD);
+    let leg = Leg { answers_calls: true, hold, ..shared.from(row.run.clone(), from) };
     leg.open(cx.viewer()?, None, SpeechEncoder::new(shared.caller_result(cx, &row.brain)?, Arc::clone(&shared.program)))
         .await
 }

@@ -2,6 +2,7 @@
 // by another process, which is a command in the terminal.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -158,6 +159,26 @@ for (const name of decided) {
     assert.equal(await page.getByRole('button', { name: 'Yes', exact: true }).count(), 0);
     project.command('approve', ...waiting());
     if (WATCHING.includes(name)) await page.shows(/That is settled/);
+  });
+}
+
+for (const name of WATCHING) {
+  test(`${name}: a page goes on with a server that was away`, async () => {
+    const page = await open(name);
+    await page.order();
+    const ended = once(project.child, 'exit');
+    project.child.kill('SIGINT');
+    await ended;
+    const away = page.getByText(/server is stopping|Failed to fetch/).first();
+    await away.waitFor();
+    // The page of the AI SDK sends the answer again.
+    if (name === 'useChat') await page.answer('Yes');
+
+    await project.serve(new URL(address).port, '--bridge', 'ag-ui,ai-sdk', '--cors-origin', pages.origin);
+
+    await away.waitFor({ state: 'detached' });
+    if (name === 'agUi') await page.answer('Yes');
+    await isDone(page);
   });
 }
 

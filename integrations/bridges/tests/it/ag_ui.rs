@@ -1,5 +1,7 @@
 //! What AG-UI's streams say of recorded runs.
 
+use std::time::Duration;
+
 use positronic_bridges::{Bridges, Protocol};
 use positronic_server::Scope;
 use serde_json::{Value, json};
@@ -77,4 +79,24 @@ async fn decision_of_others_is_accepted_if_it_is_the_same() {
     assert!(said["delta"].as_str().unwrap().contains("already approved by service over http"), "{said}");
     let refused = different.iter().find(|event| event["name"] == "positronic.refused").unwrap();
     assert_eq!(refused["value"]["code"], "already-decided");
+}
+
+#[tokio::test]
+async fn message_while_an_approval_is_open_stays_in_the_messages() {
+    let shop = Shop::open(&Bridges::builder().hold(Duration::ZERO).build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let asked = shop.leg(&ann, "thread", said("pay")).await;
+    let mut watch = answer(&asked, &Value::Null);
+    let mut sent = watch.clone();
+    sent["messages"] = json!([{ "id": "m-quickly", "role": "user", "content": "quickly" }]);
+
+    let second = shop.leg(&ann, "thread", sent).await;
+    watch["messages"] = json!([]);
+    let third = shop.leg(&ann, "thread", watch).await;
+
+    for leg in [&second, &third] {
+        let snapshot = leg.iter().rfind(|event| event["type"] == "MESSAGES_SNAPSHOT").unwrap();
+        let ids: Vec<_> = snapshot["messages"].as_array().unwrap().iter().map(|message| &message["id"]).collect();
+        assert_eq!(ids.iter().filter(|id| ***id == "m-quickly").count(), 1, "{leg:?}");
+    }
 }

@@ -20,4 +20,5 @@ mod openai;
 mod openai_tools;
 mod rmcp_client;
 mod routes;
+mod stopping;
 mod support;

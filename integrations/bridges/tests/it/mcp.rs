@@ -363,3 +363,88 @@ async fn session_belongs_to_the_caller_that_began_it() {
 
     assert_eq!((own, other, ended), (StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::NOT_FOUND));
 }
+
+/// Returns the answers to the forms of a result until it has no more, with the message of each form before.
+async fn insist(shop: &Shop, token: &str, content: &Value) -> (Vec<String>, Value) {
+    let (mut messages, mut result) =
+        (Vec::new(), rpc(shop, token, "tools/call", pay(), forms()).await["result"].clone());
+    while result["resultType"] == "input_required" {
+        let form = result["inputRequests"].as_object().unwrap().values().next().unwrap();
+        messages.push(form["params"]["message"].as_str().unwrap().to_owned());
+        result = rpc(shop, token, "tools/call", again(&result, "accept", content), forms()).await["result"].clone();
+    }
+    (messages, result)
+}
+
+#[tokio::test]
+async fn answer_that_does_not_fit_is_asked_again_with_the_reason_and_three_end_the_call() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let cases = [
+        (json!({ "accept": true }), "`approve` is neither true nor false"),
+        (json!({ "approve": true, "arguments": r#"{"amount": "x", "iban": "DE02"}"# }), "/amount: "),
+    ];
+
+    for (content, reason) in cases {
+        let (messages, result) = insist(&shop, &ann, &content).await;
+
+        assert_eq!(messages.len(), 3, "{messages:?}");
+        assert!(!messages[0].contains("not recorded") && messages[0].contains("May `pay` run"), "{}", messages[0]);
+        assert!(messages[1].contains(reason) && messages[1].contains("May `pay` run"), "{}", messages[1]);
+        let text = result["content"].to_string();
+        assert!(result["isError"] == true && text.contains("positronic approve") && text.contains(reason), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn answer_to_a_task_that_does_not_fit_is_refused_with_the_reason() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let tasks = || json!({ "extensions": { "io.modelcontextprotocol/tasks": {} }, "elicitation": { "form": {} } });
+    let created = rpc(&shop, &ann, "tools/call", pay(), tasks()).await["result"].clone();
+    let task = json!({ "taskId": created["taskId"] });
+    let waiting = rpc(&shop, &ann, "tasks/get", task.clone(), tasks()).await["result"].clone();
+    let mut update = task;
+    update["inputResponses"] = answered(&waiting, "accept", &json!({ "accept": true }));
+
+    let refused = rpc(&shop, &ann, "tasks/update", update, tasks()).await;
+
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("`approve` is neither true nor false"), "{refused}");
+}
+
+#[tokio::test]
+async fn result_says_which_calls_did_not_run() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let asked = rpc(&shop, &ann, "tools/call", pay(), forms()).await["result"].clone();
+
+    let no = json!({ "approve": false, "reason": "too much" });
+    let done = rpc(&shop, &ann, "tools/call", again(&asked, "accept", &no), forms()).await["result"].clone();
+    let status = json!({ "name": "run_status", "arguments": { "run": asked["requestState"] } });
+    let read = rpc(&shop, &ann, "tools/call", status, forms()).await["result"].clone();
+
+    let said = "The call of `pay` did not run: a person has rejected it: too much.";
+    assert_eq!((&done["content"][0]["text"], &done["content"][1]["text"]), (&json!("Done."), &json!(said)));
+    assert_eq!(read["content"], done["content"]);
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_the_schema_are_refused_with_their_names() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let call = async |name: &str, arguments: Value| {
+        let params = json!({ "name": name, "arguments": arguments });
+        rpc(&shop, &ann, "tools/call", params, forms()).await
+    };
+
+    let number = call("Refund", json!({ "message": 7 })).await;
+    let unknown = call("Refund", json!({ "message": "hello", "version": "1.0" })).await;
+    let status = call("run_status", json!({ "run": 5 })).await;
+
+    assert_eq!(number["result"]["content"][0]["text"], "`message`: expected a text that is not empty");
+    let text = unknown["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("`version`") && !text.contains("/options") && !text.contains('\n'), "{text}");
+    assert_eq!(status["error"]["message"], "`run`: expected the id as a text");
+    assert!(shop.client.store().runs(&Default::default()).await.unwrap().is_empty(), "no run has begun");
+}

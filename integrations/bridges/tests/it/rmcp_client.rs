@@ -22,8 +22,9 @@ use crate::support::Shop;
 
 const ALL: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Decide];
 
-/// A person at a client, who approves what is asked, and hears of tasks.
+/// A person at a client, who answers what is asked, and hears of tasks.
 struct Person {
+    answer: Value,
     capabilities: ClientCapabilities,
     asked: mpsc::UnboundedSender<String>,
     heard: mpsc::UnboundedSender<DetailedTask>,
@@ -43,7 +44,7 @@ impl ClientHandler for Person {
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         };
         _ = self.asked.send(message);
-        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "approve": true })))
+        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(self.answer.clone()))
     }
 
     async fn on_task_status(&self, params: TaskStatusNotificationParams, _: NotificationContext<RoleClient>) {
@@ -80,8 +81,19 @@ fn capabilities(has_tasks: bool) -> ClientCapabilities {
 
 /// Connects a client of the user `ann`.
 async fn connect(shop: &Shop, over: Over, lifecycle: ClientLifecycleMode, has_tasks: bool) -> Connected {
+    connect_with(shop, over, lifecycle, has_tasks, json!({ "approve": true })).await
+}
+
+/// Connects a client of the user `ann`, who gives one answer to all forms.
+async fn connect_with(
+    shop: &Shop,
+    over: Over,
+    lifecycle: ClientLifecycleMode,
+    has_tasks: bool,
+    answer: Value,
+) -> Connected {
     let ((asking, asked), (hearing, heard)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
-    let person = Person { capabilities: capabilities(has_tasks), asked: asking, heard: hearing };
+    let person = Person { answer, capabilities: capabilities(has_tasks), asked: asking, heard: hearing };
     let client = match over {
         Over::Http => {
             let token = shop.token(Some("ann"), &ALL).await;
@@ -149,6 +161,28 @@ async fn approval_is_asked_of_the_person() {
         })
     })
     .await;
+}
+
+#[tokio::test]
+async fn answer_that_does_not_fit_is_asked_again_with_the_reason_and_three_end_the_call() {
+    for over in [Over::Http, Over::Streams] {
+        for lifecycle in [ClientLifecycleMode::Initialize, discover()] {
+            let shop = Shop::new();
+            let answer = json!({ "accept": true });
+            let Connected { client, mut asked, .. } = connect_with(&shop, over, lifecycle, false, answer).await;
+
+            let result = client.call_tool(refund("pay")).await.unwrap();
+
+            let mut messages = Vec::new();
+            while let Ok(message) = asked.try_recv() {
+                messages.push(message);
+            }
+            assert_eq!(messages.len(), 3, "{over:?}: {messages:?}");
+            assert!(messages[2].contains("`approve` is neither true nor false"), "{over:?}: {messages:?}");
+            let text = text(&result.content);
+            assert!(result.is_error == Some(true) && text.contains("positronic approve"), "{over:?}: {text}");
+        }
+    }
 }
 
 /// Subscribes to a task until the server ends it, and returns the result. The library has no field for the tasks.

@@ -10,7 +10,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Message, ModelRequest, Timestamp};
 use positronic_core::runner::Client;
 use positronic_core::store::MemoryStore;
-use positronic_server::{DeciderPolicy, DeciderRule, Options, Scope, Token, redact_fields, router};
+use positronic_server::{DeciderPolicy, DeciderRule, Options, Scope, Shutdown, Token, redact_fields, router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -97,6 +97,12 @@ impl Shop {
         let runner = Self::worker();
         let options = Options::builder().brains(runner.clone()).routes(Bridges::builder().build().routes());
         Self::with(runner, options.requests_per_minute(1).build())
+    }
+
+    /// Opens a shop with other brains that a shutdown stops.
+    pub(crate) fn stopped_by(runner: Runner, shutdown: Shutdown) -> Self {
+        let options = Options::builder().brains(runner.clone()).routes(Bridges::builder().build().routes());
+        Self::with(runner, options.shutdown(shutdown).build())
     }
 
     /// Opens a shop in which a run is decided by others than its starter.

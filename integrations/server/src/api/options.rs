@@ -78,7 +78,10 @@ fn unknown_fields(
                 None => {
                     let (name, pointer) = (cut(name), cut(&pointer));
                     let known = properties.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-                    let detail = format!("unknown option `{name}`; the options are {known}");
+                    let detail = match known.is_empty() {
+                        true => format!("unknown option `{name}`; there are none here"),
+                        false => format!("unknown option `{name}`; the options are {known}"),
+                    };
                     errors.push(FieldError::new(pointer, detail));
                 }
             }

@@ -1,6 +1,6 @@
 //! The request and the answer of a further route as HTTP: headers, JSON with a status, and the answer of another service.
 
-use std::fmt;
+use std::{fmt, io};
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
@@ -11,7 +11,7 @@ use futures::stream::StreamExt as _;
 use serde::Serialize;
 
 use crate::auth::is_tls;
-use crate::long_answer::over;
+use crate::long_answer::{cut, over, until_cut};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, is_json, json};
 
@@ -71,12 +71,16 @@ impl RequestContext {
     ///
     /// # Errors
     ///
-    /// [`ProblemType::TooManyStreams`] if the caller has too many, [`ProblemType::TimedOut`] if the wait ended before the work.
+    /// [`ProblemType::TooManyStreams`] if the caller has too many, [`ProblemType::Stopping`] if the server shuts down before
+    /// the work is done, [`ProblemType::Unauthenticated`] if the caller's right ends.
     pub async fn wait<T>(&self, work: impl Future<Output = T> + Send) -> Result<T, Problem> {
         let over = over(self)?;
         tokio::select! {
             done = work => Ok(done),
-            () = over => Err(ProblemType::TimedOut.into()),
+            () = over => Err(match self.app.settings.shutdown.has_begun() {
+                true => ProblemType::Stopping.into(),
+                false => ProblemType::Unauthenticated.into(),
+            }),
         }
     }
 
@@ -87,7 +91,7 @@ impl RequestContext {
     ///
     /// [`ProblemType::TooManyStreams`].
     pub fn stream_place(&self) -> Result<StreamPlace, Problem> {
-        Ok(StreamPlace(Box::pin(over(self)?)))
+        Ok(StreamPlace(Box::pin(cut(self)?)))
     }
 }
 
@@ -100,7 +104,8 @@ impl StreamPlace {
     #[must_use]
     pub fn relay(self, response: Response) -> Response {
         let (parts, body) = response.into_parts();
-        Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(self.0)))
+        let chunks = body.into_data_stream().map(|chunk| chunk.map_err(io::Error::other));
+        Response::from_parts(parts, Body::from_stream(until_cut(self.0, chunks)))
     }
 }
 

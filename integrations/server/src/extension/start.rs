@@ -39,6 +39,15 @@ impl RequestContext {
         Ok(brains)
     }
 
+    /// Refuses the title of a brain that this server does not have.
+    ///
+    /// # Errors
+    ///
+    /// [`ProblemType::UnknownBrain`].
+    pub fn has_brain(&self, title: &str) -> Result<(), Problem> {
+        self.app.brain(title).map(drop)
+    }
+
     /// Starts a run, as `POST /runs` does.
     ///
     /// # Errors

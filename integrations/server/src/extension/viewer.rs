@@ -49,6 +49,12 @@ impl Viewer {
         &self.app.client
     }
 
+    /// Waits until the server shuts down. A stream has a moment then to say so in its protocol.
+    pub fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+        let shutdown = self.app.settings.shutdown.clone();
+        async move { shutdown.begun().await }
+    }
+
     /// Returns the URL of the inspector's page of a run, for people who read it elsewhere; `None` without the page, or without
     /// [`public_url`](crate::OptionsBuilder::public_url).
     #[must_use]

@@ -301,7 +301,7 @@ impl Route {
     /// Returns all problems of the route: of the checks that it needs, and of its handler.
     pub(crate) fn all_problems(&self) -> Vec<ProblemType> {
         use ProblemType as P;
-        let mut all = vec![P::WrongHost, P::RateLimited, P::Internal, P::StoreFailed, P::TimedOut];
+        let mut all = vec![P::WrongHost, P::RateLimited, P::Internal, P::StoreFailed, P::Stopping, P::TimedOut];
         if !self.media_types().is_empty() {
             all.push(P::NotAcceptable);
         }
