@@ -24,7 +24,7 @@ use positronic_server::{Problem, ProblemType};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::projection::{Placed, Projection, PublicState, is_about_workers};
+use crate::projection::{Placed, Projection, PublicState};
 
 /// Translates items into the frames of a protocol.
 pub(crate) trait Encoder: Send + 'static {
@@ -177,7 +177,7 @@ impl<E: Encoder> Attached<E> {
         match update {
             Some(Ok(RunUpdate::Event(event))) => {
                 // A worker that takes or releases the run changes nothing for those who wait.
-                if !is_about_workers(&event.kind) {
+                if !event.kind.is_about_workers() {
                     self.held_until = None;
                 }
                 let mut items = self.projection.event(&event);
