@@ -1,5 +1,5 @@
-//! The answers of a call that did not fit their forms. A client without a connection brings their number back in `requestState`, which it
-//! may change: it is told the reasons in any case, and a call of its own costs it more than it gains.
+//! How many answers of a call did not fit their forms, and why. A client without a connection returns the number in `requestState` and can
+//! change it. That gains it nothing: each of its requests counts against its rate limit.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! What follows from the end of a run that has a parent or children: the parent learns of it, and its linked children are
-//! cancelled.
+//! cancelled. They are cancelled, too, when the parent begins to undo its stages.
 //!
 //! Who appends the end does both. If that process dies before, a worker that claims the parent or a server finds the end
 //! ([`deliver_ends`], [`deliver_lost_ends`]), and a linked child is cancelled when it begins or is claimed next.
@@ -15,8 +15,9 @@ use crate::runner::clock::pauses;
 use crate::runner::worker::load;
 use crate::store::{PendingFilter, StoreError};
 
-/// Why children are cancelled.
+/// The reason of a child's cancellation after the end of its parent.
 const ENDED: &str = "the run that has started it has ended";
+/// The reason of a child's cancellation before its parent undoes its stages.
 pub(in crate::runner) const UNDOES: &str = "the run that has started it undoes its stages";
 
 /// Reports the end of a run to its parent, and cancels its linked children. What the store refuses is tried again, and then
