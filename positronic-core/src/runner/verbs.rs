@@ -20,7 +20,7 @@ use super::{code_check, resume, start, start_on};
 use crate::definition::{BrainDefinition, encode};
 use crate::dsl::Runnable;
 use crate::model::DeltaSink;
-use crate::record::{Actor, ModelError, ModelRequest, ModelResponse, RunId, Seq, SignalId, Start, Timer};
+use crate::record::{Actor, ModelError, ModelRequest, ModelResponse, RunId, Seq, SignalId, Start, Tier, Timer};
 use crate::store::StoreError;
 
 impl Runner {
@@ -307,6 +307,12 @@ impl Runner {
     /// messages cannot be loaded.
     pub async fn ask(&self, request: &ModelRequest, deltas: &dyn DeltaSink) -> Result<ModelResponse, ModelError> {
         ask_once(self, request, deltas).await
+    }
+
+    /// Returns the name of the model that [`Runner::ask`] sends requests of a tier to, as `provider/model`.
+    #[must_use]
+    pub fn model_name(&self, tier: Tier) -> String {
+        self.model_of(tier).name()
     }
 
     /// Returns the conversation with this id. It need not have begun.

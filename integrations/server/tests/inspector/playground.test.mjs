@@ -44,7 +44,8 @@ test('the pane of an answer leads to its request, which stands as it was sent', 
 });
 
 test('the cost is expected before the request is sent, and follows the edits', async () => {
-  await page.getByText('about $0.0020: 1,000 tokens in, 100 out').waitFor();
+  await page.getByText('To openai/gpt-5-mini for about $0.0020: 1,000 tokens in, 100 out').waitFor();
+  assert.equal(await page.getByText(/has answered so far/).count(), 0, 'the same model answers');
   await prompt().fill(`Be brief. ${'Explain. '.repeat(400)}`);
   await page.getByText(/about \$0\.00[3-9]\d*: \d,\d{3} tokens in, 100 out/).waitFor();
   assert.equal(model.requests.length, 1, 'an estimate asks no model');
@@ -130,4 +131,20 @@ test('a caller without the scope sees the request and cannot send it', async () 
   await eventually(async () => assert.equal(await reader.locator('.send-line').count(), 0));
   await other.close();
   page.check();
+});
+
+test('the model that answers is named before a request is sent, with its own price', async () => {
+  await project.kill();
+  const { OPENAI_BASE_URL: _, POSITRONIC_MODEL: __, ...keyless } = project.env;
+  project.env = keyless;
+  const other = await open(browser, await project.serve(0, '--prices', join(project.folder, 'prices.toml')));
+  const seq = await other.evaluate(async (id) => (await (await fetch(`/api/v1/runs/${id}/requests`)).json()).items[0].seq, run);
+  await other.to(`/playground/${run}/${seq}`, '.send-line');
+  await other.getByText(/^openai\/gpt-5-mini has answered so far, and this server asks cassette\/\S+\. A cassette gives its own answers/).waitFor();
+  await eventually(async () => assert.match(await other.locator('.send-line').innerText(), /To cassette\/\S+, which has no price: 1,000 tokens in/));
+  assert.equal(await other.getByText('$', { exact: false }).and(other.locator('.send-line *')).count(), 0, 'no price of a model that does not answer');
+  await accessible(other, 'a playground in which another model answers');
+  await other.getByRole('button', { name: 'Send' }).click();
+  await eventually(async () => assert.match(await other.getByRole('region', { name: 'Answer 1' }).locator('header').innerText(), /cassette\//));
+  other.check();
 });

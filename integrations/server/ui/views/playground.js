@@ -8,9 +8,10 @@ import { moment, money, number, plural, shortId } from '../lib/format.js';
 import { empty, idText, resource } from '../parts/common.js';
 import { linesDiff } from '../parts/change.js';
 import { messageRows } from '../parts/messages.js';
+import { nameOf } from '../parts/next_model.js';
 import { recorded, trialOf } from '../parts/trial.js';
 
-const { a, button, code, datalist, div, form, h1, input, kbd, label, nav, option, p, section, select, small, span, textarea } = tags;
+const { a, b, button, code, datalist, div, form, h1, input, kbd, label, nav, option, p, section, select, small, span, textarea } = tags;
 
 /** After how many milliseconds without an edit the cost is estimated again. */
 const PAUSE = 350;
@@ -32,14 +33,14 @@ export default function playgroundView(route) {
     },
     keys: () => (work ? { n: ['Edit the system prompt', () => document.getElementById('try-system')?.focus()] } : {}),
     head: () => div.bar(work ? [a.quiet({ href: runUrl(work.run) }, work.asked.value?.run.brain ?? 'Run', ' ', span.mono(shortId(work.run))), span.quiet('/'),
-      h1.cut(work.asked.value ? nameOf(work.asked.value) : 'Playground'), span.grow(), nav.views({ 'aria-label': 'What to do with it' },
+      h1.cut(work.asked.value ? titleOf(work.asked.value) : 'Playground'), span.grow(), nav.views({ 'aria-label': 'What to do with it' },
         a({ href: ui(at('fork', work.run, work.seq)) }, 'Fork the run'), a({ href: ui(at('playground', work.run, work.seq)), 'aria-current': 'true' }, 'Try the answer once'))]
       : [h1('Playground'), span.soft.cut('A request of a run with edits, sent once. Nothing is written into the run.')]),
     render: () => (work ? work.asked.show(() => draw(work)) : recent.show(chooser)),
   };
 }
 
-const nameOf = ({ path }) => `Answer of ${placeWords(path) || 'the run'}`;
+const titleOf = ({ path }) => `Answer of ${placeWords(path) || 'the run'}`;
 
 /** What stands without an address: the runs whose requests can be tried. */
 const chooser = ({ items }) => {
@@ -104,9 +105,18 @@ function costOf({ estimate: known }) {
   if (known.error) return span.bad(known.error.message);
   const { cost, max_cost: most, input_tokens: sent, output_tokens: answered, from_record: isRecorded, model, as_of: day } = known;
   const amount = (of) => money(of.amount, of.currency);
-  const price = !cost ? `Cost unknown: no price of ${model}` : answered == null ? `from ${amount(cost)} on` : `about ${amount(cost)}`;
+  const price = !cost ? `To ${model}, which has no price` : `To ${model} for ${answered == null ? `${amount(cost)} and more` : `about ${amount(cost)}`}`;
   return span({ title: `${isRecorded ? 'Tokens by the recorded answer and the lengths of the requests' : 'Tokens by the length of the request'}, without the provider's cache${day ? `; prices of ${day}` : ''}` },
     `${price}: ${number(sent)} tokens in${answered == null ? '' : `, ${number(answered)} out`}`, most && span.quiet(`, at most ${amount(most)}`));
+}
+
+/** Says which model answers, if it is another one than the recorded or if it does not read what is asked. */
+function otherAnswers({ asked: { value: { model } }, edits, estimate: known }) {
+  if (!known?.model) return null;
+  const isCassette = known.model.startsWith('cassette/');
+  const isOther = known.model !== model && edits.model === undefined;
+  return (isCassette || isOther) && div.note({ key: 'other-model', class: isOther ? 'lost' : '', role: 'status' }, icon('warn'), div({ dir: 'auto' }, isOther && [b(`${model} has answered so far, and this server asks ${known.model}.`), ' '],
+    isCassette && 'A cassette gives its own answers in their order, whatever is asked.'));
 }
 
 function draw(work) {
@@ -116,7 +126,6 @@ function draw(work) {
   const system = typeof request.system === 'string' ? request.system : request.system?.body ?? '';
   const busy = trials.some(({ item, failed }) => !item && !failed);
   const allowed = may('playground');
-  const name = model.split('/').slice(1).join('/') || model;
   const numeric = (field, more, hint) => label.field(span(`${field[0].toUpperCase()}${field.slice(1)}`.replaceAll('_', ' ')), input({ type: 'number', ...more, value: edits[field] == null ? '' : String(edits[field]), placeholder: settings[field] ?? hint,
     oninput: ({ target }) => work.edit({ [field]: target.value === '' || !target.validity.valid ? undefined : Number(target.value) }) }), settings[field] != null && small('as recorded, unless changed'));
   const submit = (event) => {
@@ -128,13 +137,13 @@ function draw(work) {
       div.field(label({ for: 'try-system' }, 'System prompt ', span.quiet(edits.system === undefined ? 'as recorded' : 'changed')),
         textarea({ id: 'try-system', class: 'code', rows: Math.min(18, 3 + system.split('\n').length), spellcheck: 'false', dir: 'auto', value: edits.system ?? system, oninput: ({ target }) => work.edit({ system: target.value === system ? undefined : target.value }) }),
         edits.system !== undefined && linesDiff(system, edits.system)),
-      div.pair(label.field(span('Model'), input({ list: 'try-models', value: edits.model ?? '', placeholder: settings.model ?? name, autocomplete: 'off', spellcheck: 'false', oninput: ({ target }) => work.edit({ model: target.value.trim() || undefined }) }),
+      div.pair(label.field(span('Model'), input({ list: 'try-models', value: edits.model ?? '', placeholder: settings.model ?? nameOf(known?.model ?? model), autocomplete: 'off', spellcheck: 'false', oninput: ({ target }) => work.edit({ model: target.value.trim() || undefined }) }),
         datalist({ id: 'try-models' }, known?.models?.map((one) => option({ key: one, value: one }))), small('of the same provider')),
       tools.length > 0 && label.field(span('Tools'), select({ value: edits.tool_choice ?? '', onchange: ({ target }) => work.edit({ tool_choice: target.value || undefined }) },
         option({ value: '' }, `As recorded: ${CHOICES[settings.tool_choice ?? 'auto']}`), Object.entries(CHOICES).map(([value, text]) => option({ key: value, value }, text))), small(`${plural(tools.length, 'tool')} offered; none is run`))),
       div.pair(numeric('temperature', { min: 0, max: 2, step: 'any' }, 'default of the model'), numeric('max_output_tokens', { min: 1, max: 4294967295, step: 1 }, 'no limit set')),
       messageRows(request.messages ?? [], edits.messages, work.open, (messages) => work.edit({ messages })),
-      model.startsWith('cassette/') && div.note(icon('warn'), div('A cassette has answered this request. If it still plays here, it gives its own answers in their order, whatever is asked.')),
+      otherAnswers(work),
       known?.redacted && div.note(icon('warn'), div('This server hides values. The model gets the marks ', code('[redacted]'), ' in their place, as you see them.')),
       !tools.length && p.soft.small('No tools are offered.'),
       allowed ? div.sendLine(button.primary.large({ disabled: Boolean(known?.error) }, icon('send'), trials.length ? 'Send again' : 'Send'), span.soft.grow({ role: 'status' }, costOf(work)),

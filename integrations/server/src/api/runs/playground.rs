@@ -107,29 +107,31 @@ struct TrialItem {
 }
 
 async fn estimate(cx: RequestContext) -> Result<Response, Problem> {
-    let Trial { request, asked, .. } = trial(&cx).await?;
+    let trial = trial(&cx).await?;
     let (prices, redacted) = (cx.app.settings.prices.as_deref(), cx.app.settings.redact.is_some());
-    let usage = asked.answer().map(|(response, _)| response.metadata.usage);
-    let (provider, model) = asked.model.split_once('/').unwrap_or(("", &asked.model));
-    let model = request.settings.model.as_deref().unwrap_or(model);
-    json(&EstimateItem::of((provider, model), &request, (&asked.request, usage), prices, redacted))
+    let usage = trial.asked.answer().map(|(response, _)| response.metadata.usage);
+    let model = trial.model();
+    let model = model.split_once('/').unwrap_or(("", &model));
+    json(&EstimateItem::of(model, &trial.request, (&trial.asked.request, usage), prices, redacted))
 }
 
 async fn send(cx: RequestContext) -> Result<Response, Problem> {
-    let Trial { runner, request, asked } = trial(&cx).await?;
+    let trial = trial(&cx).await?;
+    let model = trial.model();
+    let Trial { runner, request, .. } = trial;
     let (app, by) = (Arc::clone(&cx.app), cx.caller()?.subject().to_owned());
     let place = format!("{} {}", cx.run()?.run, cx.param("seq")?);
     let finish = move |request: &ModelRequest, result: Result<_, ModelError>, began: Instant| {
         let item = match result {
             Ok(response) => {
                 let answer =
-                    AnswerItem::of(&asked.model, request, &response, app.settings.prices.as_deref(), began.elapsed());
+                    AnswerItem::of(&model, request, &response, app.settings.prices.as_deref(), began.elapsed());
                 TrialItem { answer: Some(answer), error: None }
             }
             Err(error) => TrialItem { answer: None, error: Some(value(&error)) },
         };
         let cost = item.answer.as_ref().and_then(|answer| answer.cost.as_ref()).map(|cost| cost.amount.as_str());
-        tracing::info!(by, request = place, model = asked.model, cost, "sent a request of the playground");
+        tracing::info!(by, request = place, model, cost, "sent a request of the playground");
         item
     };
     #[expect(clippy::disallowed_methods, reason = "it only measures how long the model takes")]
@@ -203,6 +205,21 @@ struct Trial {
     runner: Runner,
     request: ModelRequest,
     asked: Asked,
+}
+
+/// The provider of cassettes, which answer whatever model a request names.
+const CASSETTE: &str = "cassette";
+
+impl Trial {
+    /// Returns the model that is asked, as `provider/model`. The recorded model may be one that this server does not have.
+    fn model(&self) -> String {
+        let settings = &self.request.settings;
+        let own = self.runner.model_name(settings.tier);
+        match (own.split_once('/'), &settings.model) {
+            (Some((provider, _)), Some(named)) if provider != CASSETTE => format!("{provider}/{named}"),
+            _ => own,
+        }
+    }
 }
 
 async fn trial(cx: &RequestContext) -> Result<Trial, Problem> {
