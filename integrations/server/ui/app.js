@@ -3,7 +3,7 @@ import { tags, render, onRedraw, redraw } from './lib/dom.js';
 import { get, post, request, follow, Problem } from './lib/api.js';
 import { bind, help, isField, offHint, release } from './lib/keys.js';
 import { icon } from './lib/icons.js';
-import { caller, go, later, load, main as mainOf, PAGES, pref, say, setPref, START, TABS, ui } from './lib/page.js';
+import { at, caller, go, later, load, main as mainOf, PAGES, pref, say, setPref, START, TABS, ui } from './lib/page.js';
 import { shortId } from './lib/format.js';
 import { idsOf } from './parts/ids.js';
 import { failure, loading, readUnread } from './parts/common.js';
@@ -158,7 +158,10 @@ function openPalette() {
   const others = Object.entries(more).map(([text, act]) => ({ text, act }));
   // A narrow window has no keyboard: it goes to pages from here.
   const commands = matchMedia('(max-width: 699px)').matches ? [...pages.map(({ text, act }) => ({ text, act })), ...others] : [...own, ...pages, ...others];
-  const found = (run, hits = []) => ({ text: `${run.brain} ${shortId(run.id)}`, about: hitWords(hits.find((hit) => hit.run === run.id)) ?? run.input, hint: run.status, act: () => go(`/runs/${run.id}`) });
+  const found = (run, hits = []) => {
+    const hit = hits.find((one) => one.run === run.id);
+    return { text: `${run.brain} ${shortId(run.id)}`, about: hitWords(hit) ?? run.input, hint: run.status, act: () => go(hit ? at('runs', run.id, 'transcript', hit.seq) : at('runs', run.id)) };
+  };
   const find = async (q) => {
     const [{ items, hits }, ids] = await Promise.all([get('/runs', { q, limit: 6 }), idsOf(q.trim())]);
     const ended = await Promise.all(ids.slice(0, 3).map((id) => get(`/runs/${id}`)));

@@ -78,7 +78,8 @@ test('runs that no worker continues are among what is wrong', async () => {
   });
   await page.to('/overview', '.tile');
   await eventually(async () => assert.match(await page.locator('.notes > *').first().innerText(), /^2 runs stuck: no worker has a model for the brain Shop\./));
-  await eventually(async () => assert.equal(await page.locator('.notes > *').count(), 2));
+  await eventually(async () => assert.equal(await page.locator('.notes > *').count(), 3));
+  await eventually(async () => assert.match(await page.locator('.notes > *').last().innerText(), /decisions? waits?, /, 'what waits gives way to nothing'));
   await page.unroute('**/api/v1/overview*');
 });
 

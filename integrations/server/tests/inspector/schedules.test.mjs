@@ -28,6 +28,12 @@ after(async () => { await browser?.close(); await project.close(); receiver?.clo
 test('a schedule is added with a preview of its next times', async () => {
   await page.to('/schedules', '.empty');
   await page.getByRole('button', { name: 'Add a schedule' }).click();
+  await field('schedule name').fill('Every night');
+  await eventually(async () => assert.ok(await dialog().getByRole('combobox', { name: 'brain', exact: true }).isVisible()));
+  await dialog().getByRole('combobox', { name: 'brain', exact: true }).selectOption('Support');
+  await submit('Save');
+  await dialog().getByText('“Every night” cannot be a name. Letters from a to z and A to Z, digits').waitFor();
+  await eventually(async () => assert.equal(await field('schedule name').evaluate((node) => node === document.activeElement), true));
   await field('schedule name').fill('nightly');
   await dialog().getByRole('combobox', { name: 'brain', exact: true }).selectOption('Support');
   await eventually(async () => assert.equal(await dialog().getByRole('combobox', { name: /^When/ }).inputValue(), 'daily'));

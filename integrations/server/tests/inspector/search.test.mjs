@@ -147,3 +147,18 @@ test('the list says what its runs have cost, and at least that much if a part is
   await eventually(async () => assert.match(await page.locator('.counts').innerText(), /4 runs[\s\S]*at least \$1\.35\s+4M tokens$/));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
 });
+
+test('the counts of a list with a status say apart what is not in it', async () => {
+  await page.to('/runs?status=completed', '.run-row');
+  await eventually(async () => assert.match((await page.locator('.counts').innerText()).replace(/\s+/g, ' '), /^(\d+) runs? \1 completed.* Not in this list: \d+ waiting$/));
+  await accessible(page, 'a list of runs with a status');
+});
+
+test('a hit of the palette opens the run at its event', async () => {
+  await page.to('/runs', '.run-row');
+  await page.keyboard.press('ControlOrMeta+k');
+  await page.getByRole('combobox', { name: 'Find a command or a run' }).fill('refund 249');
+  await page.getByRole('option', { name: /^Support/ }).click();
+  await page.waitForURL(/\/runs\/[^/]+\/transcript\/\d+$/);
+  await page.locator('.row.selected').waitFor();
+});

@@ -1,7 +1,7 @@
 // One item that waits for a person: what is asked, and the decision. The item stays until the log has the decision.
 import { tags, redraw } from '../lib/dom.js';
 import { newKey, Problem, request } from '../lib/api.js';
-import { later, runUrl, say } from '../lib/page.js';
+import { later, main, runUrl, say } from '../lib/page.js';
 import { isField, MOD, release } from '../lib/keys.js';
 import { icon } from '../lib/icons.js';
 import { placeWords, quoted } from '../lib/cause.js';
@@ -106,10 +106,22 @@ async function send(items, bodyOf) {
     Object.assign(draftOf(item), { busy: false, sent: !problem, problem });
     say(problem?.message ?? SENT, Boolean(problem));
   });
+  toNext(items);
   // The item leaves with the button that was pressed. Who types on after a decision has not finished.
   if (!isField(document.activeElement)) release();
 }
 let last = {};
+/** In a run, who decides by keys goes on to the next item, or to the run after the last one: the decided item leaves with the focus. */
+function toNext(items) {
+  const [own, focused] = [items.map(nodeOf), document.activeElement];
+  if (isField(focused) || !focused?.matches(':focus-visible') || !items.every((item) => draftOf(item).sent) || !own.some((node) => node?.tabIndex === -1 && node.hasAttribute('tabindex') && node.contains(focused))) return;
+  const all = [...document.querySelectorAll('.decide[tabindex]')];
+  const others = all.slice(all.indexOf(own.at(-1)) + 1).concat(all).filter((node) => !own.includes(node) && node.querySelector('footer'));
+  // A key that was pressed twice must not decide the next one, too.
+  if (others.length) settle();
+  (others[0] ?? main()).focus({ preventScroll: true });
+  others[0]?.scrollIntoView({ block: 'nearest' });
+}
 const SENT = 'Sent. The item disappears once the decision is recorded.';
 
 /** Whether an item can still be decided here. */
@@ -153,13 +165,16 @@ export function edges(node) {
 }
 /** Whether half of an item is in view, or half of the window shows it. */
 export function isInView(item) {
-  const [shown, [top, bottom]] = [nodeOf(item).getBoundingClientRect(), edges(nodeOf(item))];
+  const node = nodeOf(item);
+  if (!node) return false;
+  const [shown, [top, bottom]] = [node.getBoundingClientRect(), edges(node)];
   return Math.min(shown.bottom, bottom) - Math.max(shown.top, top) >= Math.min(shown.height, bottom - top) / 2;
 }
 /** Whether the end of an item is in view. If not, shows its next part. */
 export function isEndShown(item) {
   // All of it stands above the buttons.
   const node = nodeOf(item);
+  if (!node) return false;
   const [top, bottom] = edges(node);
   const below = (node.querySelector('footer') ?? node).getBoundingClientRect().top - bottom;
   if (below <= 2) return true;
@@ -276,6 +291,7 @@ export default function decide(item, { inbox = false, part = false, selected = f
       item.editable && button.plain({ onclick: () => toggle(item, 'edit'), title: 'e', 'aria-pressed': String(draft.mode === 'edit') },
         draft.mode === 'edit' ? 'Close the form' : 'Edit arguments'),
       !draft.busy && (item.kind !== 'approval' || draft.mode !== 'view') && span.soft.wide({ key: 'hint' }, kbd(`${MOD} ↵`), isRejecting ? ' rejects' : item.kind === 'approval' ? ' approves the form' : ' sends it', draft.mode !== 'view' && [', ', kbd('Esc'), isRejecting ? ' closes the field' : ' leaves the field']),
+      !inbox && draft.mode === 'view' && !draft.busy && p.itemKeys({ key: 'keys' }, item.kind !== 'answer' && [kbd('A'), ' approves ', kbd('R'), ' rejects '], item.editable && [kbd('E'), ' edits ']),
       draft.busy && span.soft({ role: 'status' }, 'Sending…'), pick && [span.grow(), pick]));
 }
 

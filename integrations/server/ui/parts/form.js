@@ -89,30 +89,37 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
       const toggle = button.small({ type: 'button', onclick: () => change(() => (has ? undefined : initial(one, root) ?? {})) }, has ? 'Remove' : 'Add');
       return Object.keys({ ...type.properties, ...given }).length > 0 && group(has && fields(type, given ?? {}, pointer, change), !must && pointer && toggle);
     }
-    if (items?.enum && (given ?? []).every((item) => items.enum.includes(item))) return group(div.choices(items.enum.map((choice) => check(written(choice), (given ?? []).includes(choice),
+    const unset = given == null && type.type === 'array' && hasShownDefault(type) && p.soft({ key: 'default', dir: 'auto' }, `By default: ${type.default.map(written).join(', ')}.`);
+    if (items?.enum && (given ?? []).every((item) => items.enum.includes(item))) return group(unset, div.choices(items.enum.map((choice) => check(written(choice), (given ?? []).includes(choice),
       (on) => change((chosen) => items.enum.filter((item) => (item === choice ? on : chosen?.includes(item))))))));
-    if (items?.type || items?.properties) return group(list(items, given ?? [], pointer, name, change));
+    if (items?.type || items?.properties) return group(unset, list(items, given ?? [], type.default ?? [], pointer, name, change));
     // A person must choose, and a box that is not checked does not say whether one has.
     if (type.type === 'boolean' && must && (given == null || document.getElementById(key)?.tagName === 'SELECT')) return div.field({ key: pointer }, label({ for: key }, title), control({ enum: [true, false], names: ['Yes', 'No'] }, given, props, (to) => change(() => to)), below);
     if (type.type === 'boolean') return div.field({ key: pointer }, check(title, given === true, (on) => change(() => on), { ...props, required: null, indeterminate: given == null }), below);
     return div.field({ key: pointer }, label({ for: key }, title), control(type, given, props, (to) => change(() => to)), below);
   }
 
-  function list(items, given, pointer, name, change) {
+  /** A list. The first item that is added follows those of its default. */
+  function list(items, given, defaults, pointer, name, change) {
     const start = initial(items, root) ?? (items.type === 'string' ? '' : null);
     return [given.map((item, i) => div.item({ key: i },
       field(items, item, `${pointer}/${i}`, `${name} ${i + 1}`, true, (edit) => change((now) => now.with(i, edit(now[i])))),
       button.plain.small({ type: 'button', 'aria-label': `Remove ${words(name)} ${i + 1}`, onclick: () => change((now) => now.toSpliced(i, 1)) }, 'Remove'))),
     button.small({ type: 'button', 'aria-label': `Add to ${words(name)}`, onclick: () => {
-      change((now) => [...now ?? [], start]);
-      added = `${id}${encodeURIComponent(`${pointer}/${given.length}`)}`;
+      let place;
+      change((now) => {
+        const before = now ?? defaults;
+        place = before.length;
+        return [...before, start];
+      });
+      added = `${id}${encodeURIComponent(`${pointer}/${place}`)}`;
       setTimeout(() => { added = null; }, 300);
     } }, 'Add')];
   }
 }
 
-/** Whether a field shows its default in grey, where a value would be. */
-const hasShownDefault = (type) => type.default != null && type.default !== '' && (optionsOf(type) || ['string', 'integer', 'number'].includes(type.type));
+/** Whether a field shows its default in grey, where a value would be, or above its items. */
+const hasShownDefault = (type) => type.default != null && type.default !== '' && (optionsOf(type) || ['string', 'integer', 'number'].includes(type.type) || (Array.isArray(type.default) && type.default.length > 0 && type.default.every((item) => typeof item !== 'object')));
 
 /** The field of an item that has just been added, which gets the focus. */
 let added = null;
@@ -135,16 +142,25 @@ function local(time) {
   return Number.isNaN(at.getTime()) ? '' : new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 }
 
+/** Keeps a form from being sent once after letters were typed into its empty number field: the browser drops them, and the field looks as if it had been left alone. */
+const refuseLetters = {
+  onbeforeinput: ({ data, target }) => { if (data && target.value === '' && !/[\d.,+-]/.test(data)) target.setCustomValidity('Letters are no number: the field is empty.'); },
+  oninvalid: ({ target }) => { setTimeout(() => target.setCustomValidity('')); },
+};
+
 function control(at, value, props, change) {
   const placeholder = hasShownDefault(at) ? String(at.default) : null;
-  const typed = (type, more, shown, read) => input({ ...props, ...more, type, placeholder, value: shown, oninput: ({ target }) => change(target.value === '' ? undefined : read(target.value)) });
+  const typed = (type, more, shown, read) => input({ ...props, ...more, type, placeholder, value: shown, oninput: ({ target }) => {
+    target.setCustomValidity('');
+    change(target.value === '' ? undefined : read(target.value));
+  } });
   const options = optionsOf(at);
   if (options) {
     // No choice has the empty value, which a required field refuses.
     return select({ ...props, value: options.includes(value) ? String(options.indexOf(value)) : '', onchange: ({ target }) => change(options[target.value]) },
       option({ value: '' }, hasShownDefault(at) ? `${written(at.default)}, by default` : '–'), options.map((one, i) => option({ value: String(i), key: i }, at.names?.[i] ?? written(one))));
   }
-  if (['integer', 'number'].includes(at.type)) return typed('number', { step: at.type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum }, value == null ? value : String(value), exact);
+  if (['integer', 'number'].includes(at.type)) return typed('number', { ...refuseLetters, step: at.type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum }, value == null ? value : String(value), exact);
   if (at.format === 'date-time') return typed('datetime-local', { step: 1, max: '9999-12-31T23:59:59' }, value && local(value), (text) => instant(text));
   if (at.type === 'string' || (!at.type && typeof value === 'string')) {
     // A text may be empty, if it is there.

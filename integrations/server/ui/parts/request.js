@@ -10,8 +10,8 @@ const { button, div, form, h2, li, p, ul } = tags;
 let description;
 
 /** Makes the form of a request; returns how to draw it. `route` is as in `POST /schedules/{schedule}/pause`. Placeholders that
- *  `params` lacks become fields, `hide` names fields that are sent as `value` has them, `sends` changes the body before it is sent, `schemas` replaces schemas of fields. */
-export function requestForm({ route, title, verb, note, danger, name, params = {}, hide = [], schemas = {}, value = {}, first, flat, more, skip = () => [], above, below, ready, isReady = () => true, changed, explain, done, headers, sends = (body) => body }) {
+ *  `params` lacks become fields, `hide` names fields that are sent as `value` has them, `check` finds errors before anything is sent, `sends` changes the body, `schemas` replaces schemas of fields. */
+export function requestForm({ route, title, verb, note, danger, name, params = {}, hide = [], schemas = {}, value = {}, first, flat, more, skip = () => [], above, below, ready, isReady = () => true, changed, check, explain, done, headers, sends = (body) => body }) {
   const [method, path] = route.split(' ');
   const missing = [...path.matchAll(/{(\w+)}/g)].map(([, param]) => param).filter((param) => !(param in params));
   const asked = { value, use, set, body: () => sends(Object.fromEntries(Object.entries(asked.value).filter(([field]) => !missing.includes(field)))) };
@@ -46,6 +46,12 @@ export function requestForm({ route, title, verb, note, danger, name, params = {
   async function send(event) {
     event.preventDefault();
     if (busy || !isReady()) return;
+    const wrong = check?.(asked) ?? [];
+    if (wrong.length) {
+      problem = { body: { errors: wrong } };
+      requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector('form [aria-invalid=true]')?.focus()));
+      return;
+    }
     // A request without an answer may have arrived, so that its repetition has the same key.
     [busy, problem, key] = [true, null, problem?.status === 0 ? key : newKey()];
     const to = path.replace(/\/{(\w+)}/g, (_, param) => at(params[param] ?? asked.value[param]));
@@ -66,7 +72,7 @@ export function requestForm({ route, title, verb, note, danger, name, params = {
         changed?.(asked);
       } }),
       below?.(),
-      problem && p.problem({ role: 'alert' }, explain?.(problem) ?? problem.message),
+      problem?.message && p.problem({ role: 'alert' }, explain?.(problem) ?? problem.message),
       elsewhere.length > 0 && ul(elsewhere.map(({ pointer, detail }) => li.error({ key: pointer }, `${pointer} ${detail}`))),
       ends(close, button({ class: danger ? 'danger' : 'primary', disabled: busy || !schema || !isReady() }, busy ? 'Sending…' : verb)));
   };

@@ -159,14 +159,13 @@ function actions(view) {
     rerun: ['Rerun from a stage…', () => dialog('rerun')], cancel: ['Cancel…', () => dialog('cancel')],
   };
   const onclick = ({ target, currentTarget }) => { if (target.closest('button')) currentTarget.open = false; };
-  let before = '';
+  const isOffered = ([name]) => run.actions?.[name]?.allowed !== false;
+  const refusals = Map.groupBy(Object.entries(list).filter((one) => !isOffered(one)), ([name]) => run.actions[name].reason);
   const mayFork = run.actions?.fork?.allowed !== false;
-  return div.actions(mayFork && button.wide({ onclick: () => dialog('fork') }, icon('fork'), 'Fork'), details.menu({ onclick }, summary({ title: 'Actions' }, icon('dots'), span.unseen('Actions')), ul(Object.entries(list).map(([name, [text, act]]) => {
-    const { allowed = true, reason } = run.actions?.[name] ?? {};
-    const isNew = reason !== before;
-    before = reason;
-    return li({ key: name }, button({ disabled: !allowed, title: reason, onclick: act }, text), !allowed && isNew && small(reason));
-  }), li(copyButton(run.id, 'Copy id')), li(copyButton(() => location.href, 'Copy link')), li(a({ href: apiUrl(`${model.path}/events?limit=500`), target: '_blank' }, 'Events as JSON')))),
+  return div.actions(mayFork && button.wide({ onclick: () => dialog('fork') }, icon('fork'), 'Fork'), details.menu({ onclick }, summary({ title: 'Actions' }, icon('dots'), span.unseen('Actions')), ul(Object.entries(list).filter(isOffered).map(([name, [text, act]]) => li({ key: name }, button({ onclick: act }, text))),
+    li(copyButton(run.id, 'Copy id')), li(copyButton(() => location.href, 'Copy link')), li(a({ href: apiUrl(`${model.path}/events?limit=500`), target: '_blank' }, 'Events as JSON')),
+    [...refusals].map(([reason, names]) => names.map(([name, [text]], i) => li({ key: name }, button({ disabled: true, title: reason }, text), i === names.length - 1 && small(reason)))))),
   retry ? button({ class: continuedAs(run) ? '' : 'primary', 'aria-disabled': view.view.retrying ? 'true' : null, title: 'r says first what a retry does', onclick: retry }, icon('retry'), retryWords(view), kbd.wide('R'))
+    : run.status === 'paused' && may('operate') && isOffered(['resume']) ? button.primary({ key: 'resume', onclick: list.resume[1] }, icon('run'), 'Resume')
     : asked && run.pending.some(isForPerson) && button.primary({ onclick: view.decide }, run.pending.length > 1 ? `Decide ${run.pending.length}` : 'Decide', kbd('D')));
 }

@@ -175,7 +175,7 @@ const BLOCKS = {
         [modelOf(node, model), steps].filter(Boolean).length > 0 && span([modelOf(node, model), steps].filter(Boolean).join(' · ')),
         group && span(`${group.done} of ${plural(group.count, stage === 'repeat' ? 'round' : 'brain')}`), group?.failed > 0 && span(`${group.failed} failed`))),
     failed && errorBox(failed, [], view),
-    waited && waitLine(waited),
+    waited && waitLine(waited, node),
     stopped !== undefined && eventLine({}, icon('flag'), 'did not pass: the rest is skipped', stopped !== null && auto(b, brief(stopped)))];
   },
   message: ({ kind: { text: message, files = [], from, actor, opening, message_id: sender } }, view) => [
@@ -196,7 +196,7 @@ const BLOCKS = {
     const calls = answer?.parts?.filter(({ type }) => type === 'call').length;
     const isSilent = outcome?.type === 'answered' && !answer.parts.some((part) => !['call', 'opaque'].includes(part.type) && (part.text ?? 'x').trim());
     return [
-      div.label(icon('model'), isSilent ? span(`No text, ${plural(calls, 'call')}`) : question && span(asker(node)), (question || modelOf(stageOf(node, view.model), view.model) !== model) && span.meta(model), !outcome && status('running', 'answers…')),
+      div.label(icon('model'), isSilent ? span(`No text, ${plural(calls, 'call')}`) : question && span(asker(node, view.model)), (question || modelOf(stageOf(node, view.model), view.model) !== model) && span.meta(model), !outcome && status('running', 'answers…')),
       before.length > 0 && details(summary(`${plural(before.length + 1, 'attempt')}: `, quoted(before.at(-1).kind.outcome?.error?.message ?? before.at(-1).kind.outcome?.message ?? 'no answer')), attemptList([...before, node])),
       question && details(summary(line(question.text, 120)), question.system && prose(question.system), prose(question.text)),
       question && answer?.parts && verdict(answer.parts),
@@ -219,7 +219,7 @@ const BLOCKS = {
       isBeside && eventLine({ class: 'wait' }, icon('clock'), text(`needs an approval: ${approval.reason}`)),
       made && eventLine({}, icon('person'), text(approval.reason), ' — ', b(decided(approval)), when(made.at)),
       edited && div.edits(valueDiff(given, made.arguments)),
-      waits.map(waitLine),
+      waits.map((wait) => waitLine(wait, node)),
       progress && !result && auto(p.soft, progress),
       result?.type === 'success' ? outputOf(result.output) : result && result.type !== 'denied' && p.problem(auto(span, quoted(result.message ?? result.reason))),
     ];
@@ -234,8 +234,8 @@ function verdict(parts) {
   });
 }
 
-/** Who asks a question beside the iterations of a loop. */
-const asker = ({ path }) => (path.includes('~') ? 'A guard or a plugin asks' : 'The step asks');
+/** Who asks a question: in a loop it is no part of its own iterations. */
+const asker = (node, model) => (node.path.includes('~') || stageOf(node, model)?.kind.stage === 'loop' ? 'A guard or a plugin asks' : 'The step asks');
 
 /** An iteration without an answer: the cause, each attempt once, and how to go on. */
 function noAnswer(node, view) {
@@ -258,14 +258,15 @@ function errorBox(message, list, { model, retry, dialog, selectNode }) {
 }
 
 /** What a call or a stage waits for, and how that ended. */
-function waitLine({ since, waits: any, resumed, due }) {
+function waitLine({ since, waits: any, resumed, due }, { status: now }) {
   const ends = due ?? any[0]?.expires;
+  const isOver = now === 'interrupted';
   const what = any.length ? ` for ${any.map(awaited).join(' or ')}` : '';
   return eventLine({}, icon(any.some((wait) => wait.person) ? 'person' : any.length ? 'hook' : 'clock'),
-    text(`${resumed ? `waited ${micros(resumed.at - since)}` : 'waits'}${what}`),
+    text(`${resumed ? `waited ${micros(resumed.at - since)}` : isOver ? 'waited' : 'waits'}${what}`),
     resumed ? any.length > 0 && ['—', auto(b, resumed.cause === 'expired' ? 'expired' : brief(resumed.payload)),
       resumed.received && span.tag.warn({ title: date(resumed.received) }, 'older than its question')]
-      : [`since ${moment(since)}`, ends && [any.length ? 'expires' : 'until', when(ends)]]);
+      : isOver ? `from ${moment(since)} on, until it was interrupted` : [`since ${moment(since)}`, ends && [any.length ? 'expires' : 'until', when(ends)]]);
 }
 
 /** The options of a member of a group, without those that the others have, too. */

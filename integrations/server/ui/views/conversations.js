@@ -60,7 +60,7 @@ export default function conversationsView(route, frame) {
   };
   /** Narrows those that are read already: few are looked for by hand. */
   const filter = ({ items, next }) => items.length > 5 && label.find(icon('search'), input({ type: 'search', value: words, 'aria-label': 'Filter conversations', placeholder: next ? `Filter the ${items.length} that are shown` : 'Filter by words, user or brain', autocomplete: 'off', oninput: ({ target }) => { words = target.value; } }));
-  const entries = ({ items, next, capped }) => [filter({ items, next }), listed().length ? nav({ 'aria-label': 'Conversations' }, listed().map(entry)) : p.soft.hint(words ? 'None of them has these words.' : 'No conversation waits for a person.'),
+  const entries = ({ items, next, capped }) => [filter({ items, next }), listed().length ? nav({ 'aria-label': 'Conversations' }, listed().map(entry)) : p.soft.hint(words ? 'None of them has these words.' : shows === 'All' ? 'No conversations yet.' : 'No conversation waits for a person.'),
     capped && p.soft.hint('The search has stopped at its maximum.'), next && p.more(button.small({ onclick: more }, 'Show more'))];
   open(route);
   return {
@@ -82,7 +82,7 @@ export default function conversationsView(route, frame) {
       nav.views.grow.wide({ 'aria-label': 'Which' }, Object.entries(VIEWS).map(([name, test]) => button({ key: name, 'aria-pressed': String(name === shows), onclick: () => { shows = name; } }, name,
         list.value && span.count(list.value.items.filter(test).length + (list.value.next ? '+' : ''))))), span.grow(),
       may('run') && one?.id !== 'new' && a.button({ class: one ? '' : 'primary', href: ui('/conversations/new') }, icon('plus'), span.wide('New conversation'))),
-    queue: () => list.value && aside.queue.talks({ key: 'queue', 'aria-label': 'Conversations' }, entries(list.value)),
+    queue: () => list.value?.items.length > 0 && aside.queue.talks({ key: 'queue', 'aria-label': 'Conversations' }, entries(list.value)),
     render: () => {
       if (one?.id === 'new') return brains.show((all) => newForm(one, all));
       if (one) return one.render();

@@ -121,7 +121,7 @@ export default function inboxView(route) {
     else moved = true;
   };
   const drawnAs = (item) => ({ selected: item === current(), pick: several.picker(item) });
-  const answer = ({ id }) => document.getElementById(`item-${id}`).querySelector('input, textarea, select, .primary').focus();
+  const answer = ({ id }) => document.getElementById(`item-${id}`)?.querySelector('input, textarea, select, .primary')?.focus();
   /** Other items come to the places of those that were there. */
   const show = (name) => {
     shows = name;

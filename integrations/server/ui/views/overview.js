@@ -103,7 +103,7 @@ export default function overviewView(route, frame) {
     return why ? causeOf(why).brief : inShort(cause.cause);
   }
 
-  /** What is wrong, in one line each: the newest cause of failures, and the oldest decision. */
+  /** What is wrong, in one line each: stuck runs, the newest cause of failures, and the oldest decision. */
   function notes({ causes, brains, ended, waiting, queue: { stuck }, from, now }) {
     const late = millis(from) + (millis(now) - millis(from)) * 0.75;
     const isNew = causes.filter(({ first }) => millis(first) >= late);
@@ -112,14 +112,14 @@ export default function overviewView(route, frame) {
     const isOver = (cause) => Boolean(goodOf(cause)) && millis(goodOf(cause)) > millis(cause.last);
     const worst = isNew.find((cause) => !isOver(cause)) ?? isNew[0];
     const good = goodOf(worst);
-    const failed = worst ? a.note({ key: 'cause', class: isOver(worst) ? '' : 'failed', href: ui(causeList(worst)) }, icon('cross'), span.grow(
+    const failed = worst ? a.note({ key: 'cause', class: isOver(worst) ? '' : 'failed', href: ui(causeList(worst)) }, icon('warn'), span.grow(
       b(`${worst.brains.join(', ')} failed ${worst.runs === 1 ? 'once' : `${number(worst.runs)} times`} since ${minute(worst.first)}: `), span({ dir: 'auto', title: worst.cause }, quoted(saidBy(worst))), '.',
       good && ` Its last good run ended at ${minute(good)}.`), span.to(plural(worst.runs, 'run')))
       : ended.failed ? p.note({ key: 'cause' }, icon('skip'), span(b(`${number(ended.failed)} of ${plural(sum(ended), 'run')} failed`), `, none by a new cause since ${minute(late * 1000)}.`))
         : p.note({ key: 'cause' }, icon('check'), span(b(`Nothing has failed in ${RANGES[range][1]}`), waiting.items ? '.' : ', and nothing waits for a person.'));
     const lost = stuck.length > 0 && a.note.failed({ key: 'stuck', href: ui(`/runs${query({ model, status: 'running', brain: stuck.length === 1 ? stuck[0].brain : brain })}`) }, icon('warn'), span.grow(b(`${plural(stuckRuns(stuck), 'run')} stuck: `), [...new Set(stuck.map(({ brain: title, reason }) => `${WHY_STUCK[reason] ?? reason} ${title}`))].slice(0, 2).join('; '), '.'), span.to('Runs'));
     // What is known already gives way to what is not.
-    return div.notes(lost, (worst || !lost) && failed, !(lost && worst) && waiting.items > 0 && a.note.lost({ key: 'waits', href: ui('/inbox') }, icon('clock'), span.grow(
+    return div.notes(lost, (worst || !lost) && failed, waiting.items > 0 && a.note.lost({ key: 'waits', href: ui('/inbox') }, icon('clock'), span.grow(
       b(`${plural(waiting.items, 'decision')} ${waiting.items === 1 ? 'waits' : 'wait'}, `), waiting.items > 1 && 'the oldest ', `for ${age(waiting.oldest)}.`), span.to('Inbox')));
   }
 

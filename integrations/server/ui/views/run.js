@@ -1,6 +1,7 @@
 // One run: its head, its log in five readings, and beside them what is selected.
 import { tags, redraw } from '../lib/dom.js';
-import { at, close, go, later, load, may, runUrl, TABS } from '../lib/page.js';
+import { at, close, go, later, load, may, runUrl, say, TABS } from '../lib/page.js';
+import { settle } from '../lib/settle.js';
 import { batches, lastCall } from '../parts/batches.js';
 import { isForPerson, isHeld, withDrafts } from '../parts/drafts.js';
 import { idsOf } from '../parts/ids.js';
@@ -186,6 +187,14 @@ function keys(run) {
     const answer = list.findLast(({ seq }) => seq <= (model.nodes[view.selected]?.seq ?? Infinity)) ?? list[0];
     if (answer) go(at('playground', model.id, answer.seq));
   };
+  /** Goes to the item that waits first: a key must decide only what the person has seen to be chosen. */
+  const toItem = () => {
+    if (!run.asked()) return;
+    run.decide();
+    // Who types a word has read nothing yet.
+    settle();
+    say('The item has the focus now. Press the key again to decide it.', true);
+  };
   /** A key of the item whose form has the focus; without one, a key of the run. */
   const orItem = (act, otherwise) => async () => {
     const id = document.activeElement?.closest('.decide')?.id;
@@ -201,8 +210,8 @@ function keys(run) {
     ...Object.fromEntries(Object.entries(TABS).map(([tab, text], i) => [i + 1, [text, () => run.go(tab, run.kept(tab))]])),
     '[': ['Iteration before', to(begins, -1)], ']': ['Next iteration', to(begins, 1)],
     e: [run.asked() ? 'Next failure; edit the arguments of the item that has the focus' : 'Next failure', orItem((item, { toggle }) => item.editable && toggle(item, 'edit'), nextFailure)],
-    ...(run.asked() && { a: ['Approve the item that has the focus', orItem((item, { approveShown }) => item.kind !== 'answer' && approveShown(item))], 'mod+Enter': ['Decide as the form shows', orItem((item, { approveShown }) => approveShown(item))],
-      r: ['Reject the item that has the focus…', orItem((item, { toggle }) => item.kind !== 'answer' && toggle(item, 'reject'))] }),
+    ...(run.asked() && { a: ['Approve the item that has the focus', orItem((item, { approveShown }) => item.kind !== 'answer' && approveShown(item), toItem)], 'mod+Enter': ['Decide as the form shows', orItem((item, { approveShown }) => approveShown(item), toItem)],
+      r: ['Reject the item that has the focus…', orItem((item, { toggle }) => item.kind !== 'answer' && toggle(item, 'reject'), toItem)] }),
     w: ['Next wait', to(isWait, 1, () => model.run.status === 'waiting' && run.asked())], u: ['What it is part of', up], t: ['The whole run', () => run.go('transcript')],
     ...(parent && { P: ['The run it was forked from', () => go(`/runs/${parent.run}`)] }), ...(may('playground') && { p: ['Try the answer again with edits', trial] }), f: ['Fork here', () => run.dialog('fork')],
     ...(run.retry && may('operate') && { r: ['Retry…', () => askRetry(run)] }), ...(run.asked() && { d: ['Decide', run.decide] }),

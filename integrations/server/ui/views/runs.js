@@ -284,10 +284,12 @@ export default function runsView(route, frame) {
     return figures.length > 0 && [next && !isKnown && span({ key: 'of' }, `the ${number(rows.length)} shown:`), capped && span({ key: 'least', title: 'The search has read as many events as one request may' }, `at least, in the first ${number(sums.found.runs)}:`), figures];
   }
   function counted({ counts, items: rows, next }) {
-    // The other statuses stay beside it, so that one can be chosen.
-    const own = filter.status ? { ...Object.fromEntries(filter.status.split(',').map((name) => [name, counts[name] ?? 0])), capped: counts.capped } : counts;
-    return [b(`${sum(own)} ${sum(own) === '1' ? 'run' : 'runs'}`), Object.keys(STATUS).filter((name) => counts[name]).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
-      class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`)), spent({ items: rows, next })];
+    const chosen = filter.status?.split(',') ?? Object.keys(STATUS);
+    const own = filter.status ? { ...Object.fromEntries(chosen.map((name) => [name, counts[name] ?? 0])), capped: counts.capped } : counts;
+    const [listed, others] = [true, false].map((is) => Object.keys(STATUS).filter((name) => counts[name] && chosen.includes(name) === is).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
+      class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`)));
+    // The other statuses stay, so that one can be chosen.
+    return [b(`${sum(own)} ${sum(own) === '1' ? 'run' : 'runs'}`), listed, spent({ items: rows, next }), others.length > 0 && [span.quiet({ key: 'others' }, 'Not in this list:'), others]];
   }
   function shown({ items: rows, next, capped }) {
     if (!rows.length && query(filter)) return noMatch();

@@ -25,6 +25,10 @@ const nextTimes = ({ items, error }) => (error ? p.error(error.message) : items.
   b(local.replace('T', ' ').slice(0, 16)), span.soft(local.slice(19)), when(nominal),
   shift && span.tag.warn({ title: `The clock goes ${shift} on this day.` }, 'clock change')))) : p.soft('The schedule has no further times.'));
 
+/** The name of a schedule, which is part of its address. */
+const NAME = { type: 'string', title: 'schedule name', description: 'Letters from a to z and A to Z, digits, -, _ and ., such as weekly-report.' };
+const IS_NAME = /^(?!\.+$)[A-Za-z0-9._-]{1,100}$/;
+
 /** The form of a schedule: its options follow the chosen brain, and its next times show before it is saved. */
 function scheduleForm(spec) {
   let [brain, next, timer, when_] = [undefined, null, 0, null];
@@ -59,7 +63,7 @@ export default (route) => masterView(route, {
   title: 'Schedules', path: '/schedules', hint: 'Choose a schedule.',
   none: ['No schedules', 'A schedule starts runs at given times: by a cron expression, at an interval, or once.'],
   add: may('admin') && ((reload) => scheduleForm({ title: 'Add a schedule', route: 'PUT /schedules/{schedule}', headers: { 'If-None-Match': '*' },
-    done: ({ id }) => reload(id) })),
+    schemas: { schedule: NAME, brain: { type: 'string' } }, check: ({ value: { schedule } }) => (IS_NAME.test(schedule) ? [] : [{ pointer: '/schedule', detail: `“${schedule}” cannot be a name. ${NAME.description}` }]), done: ({ id }) => reload(id) })),
   row: ({ id, status, schedule, next, broken }) => [span.line(b(id), tag(status), span.grow(), when(next)), small(schedule.brain, ' · ', inWords(schedule)),
     broken && small.bad(broken.reason)],
   read: async (id) => {

@@ -44,8 +44,8 @@ export default function waterfallTab(run) {
     scaled = -Infinity;
   };
   const place = ({ clientX }) => {
-    const lane = document.querySelector('.axis .lane').getBoundingClientRect();
-    return Math.max(0, Math.min(1, (clientX - lane.left) / lane.width));
+    const lane = document.querySelector('.axis .lane')?.getBoundingClientRect();
+    return !lane ? 0 : Math.max(0, Math.min(1, (clientX - lane.left) / lane.width));
   };
   const ends = () => drag.toSorted((one, other) => one - other);
   const pointer = {
