@@ -44,10 +44,28 @@ pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
+/// Returns three different ports. Another process may take one before the server does.
+fn free_ports() -> [u16; 3] {
+    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
+}
+
 impl Server {
     pub(crate) async fn start(binary: PathBuf, folder: &Path) -> Self {
-        let ports = [free_port(), free_port(), free_port()];
-        let [node, admin, ingress] = ports;
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let mut server = Self { binary, folder: folder.to_owned(), ports: [0; 3], process: None, http };
+        for _ in 0..5 {
+            server.ports = free_ports();
+            server.configure();
+            if server.launch().await {
+                return server;
+            }
+        }
+        panic!("the server ends at once; see {}", folder.join("restate.log").display());
+    }
+
+    fn configure(&self) {
+        let [node, admin, ingress] = self.ports;
         let config = format!(
             r#"
 bind-ip = "127.0.0.1"
@@ -65,13 +83,9 @@ bind-port = {ingress}
 [worker.invoker]
 inactivity-timeout = "1s"
 "#,
-            data = folder.join("restate")
+            data = self.folder.join("restate")
         );
-        std::fs::write(folder.join("restate.toml"), config).unwrap();
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let mut server = Self { binary, folder: folder.to_owned(), ports, process: None, http };
-        server.restart().await;
-        server
+        std::fs::write(self.folder.join("restate.toml"), config).unwrap();
     }
 
     pub(crate) fn ingress(&self) -> String {
@@ -82,23 +96,35 @@ inactivity-timeout = "1s"
         format!("http://127.0.0.1:{}{path}", self.ports[1])
     }
 
-    /// Starts the server and waits until it answers.
+    /// Starts the server with its ports again, and waits until it answers.
     pub(crate) async fn restart(&mut self) {
+        assert!(self.launch().await, "the server ends at once; see {}", self.folder.join("restate.log").display());
+    }
+
+    /// Starts the server and waits until it answers. Returns `false` if it ends, such as for a port that is taken.
+    async fn launch(&mut self) -> bool {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.folder.join("restate.log")).unwrap();
         let mut command = Command::new(&self.binary);
         command.arg("--no-logo").arg("-c").arg(self.folder.join("restate.toml")).current_dir(&self.folder);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        self.process = Some(command.spawn().unwrap());
-        for url in [self.admin("/health"), format!("{}/restate/health", self.ingress())] {
-            let healthy = async || self.http.get(&url).send().await.is_ok_and(|answer| answer.status().is_success());
-            until(&url, healthy).await;
+        let urls = [self.admin("/health"), format!("{}/restate/health", self.ingress())];
+        let (http, process) = (&self.http, self.process.insert(command.spawn().unwrap()));
+        let mut has_ended = false;
+        for url in urls {
+            let healthy_or_over = async || {
+                has_ended = process.try_wait().unwrap().is_some();
+                has_ended || http.get(&url).send().await.is_ok_and(|answer| answer.status().is_success())
+            };
+            until(&url, healthy_or_over).await;
         }
+        !has_ended
     }
 
     /// Ends the server without warning.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
-            process.kill().unwrap();
+            // It may have ended by itself.
+            _ = process.kill();
             process.wait().unwrap();
         }
     }
