@@ -353,27 +353,33 @@ impl<O, S: State, V: ?Sized, P: BeforeStages> BrainBuilder<O, S, V, P> {
 impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S, V, P> {
     #[track_caller]
     pub(super) fn stage<S2, P2>(self, name: &str, body: StageBody) -> BrainBuilder<O, S2, V, P2> {
-        let title = &self.definition.title;
-        if !Path::is_stage_name(name) {
-            usage_panic(&format!(
-                "`{name}` cannot name a stage of `{title}`: a name must not be empty or a number, and must not contain `/`"
-            ));
-        }
-        if self.definition.stage(name).is_some() {
-            usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
-        }
-        let (name, tries) = (name.to_owned(), Tries::of(body.kind()));
-        let stage = StageDefinition {
-            name,
-            body,
-            undo: None,
-            tries,
-            caller_tools: false,
-            caller_timeout: None,
-            tool_webhooks: Vec::new(),
-        };
-        self.with(|definition| definition.stages.push(stage))
+        BrainBuilder { definition: with_stage(self.definition, name, body), types: PhantomData }
     }
+}
+
+#[track_caller]
+fn with_stage(definition: Arc<BrainDefinition>, name: &str, body: StageBody) -> Arc<BrainDefinition> {
+    let mut definition = Arc::unwrap_or_clone(definition);
+    let title = &definition.title;
+    if !Path::is_stage_name(name) {
+        usage_panic(&format!(
+            "`{name}` cannot name a stage of `{title}`: a name must not be empty or a number, and must not contain `/`"
+        ));
+    }
+    if definition.stage(name).is_some() {
+        usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
+    }
+    let (name, tries) = (name.to_owned(), Tries::of(body.kind()));
+    definition.stages.push(StageDefinition {
+        name,
+        body,
+        undo: None,
+        tries,
+        caller_tools: false,
+        caller_timeout: None,
+        tool_webhooks: Vec::new(),
+    });
+    Arc::new(definition)
 }
 
 impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {

@@ -8,12 +8,12 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::definition::{DecodesFn, ExitsFn, ToolBody, WaitsFn, decode};
+use crate::definition::{DecodesFn, ExitsFn, Scope, ToolBody, ToolDefinition, ToolFn, UntypedReply, WaitsFn, decode};
 use crate::dsl::about::{About, about_methods, tool_id};
 use crate::dsl::approval::{reading, verdict};
 use crate::dsl::brain::{Brain, IntoBrain, Runnable};
 use crate::dsl::brain_tool::BrainTool;
-use crate::dsl::context::ToolContext;
+use crate::dsl::context::{CallData, ToolContext};
 use crate::dsl::reply::IntoReply;
 use crate::dsl::services::{Services, Within};
 use crate::dsl::trait_bounds::{Agrees, Args, IntoVerdict, Options, Standalone, State, ToolArgs, Unset};
@@ -315,32 +315,59 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {
-        let (waits, added) = (self.waits.clone(), self.waits);
         let execute = Arc::new(execute);
-        let body = ToolBody::Function {
-            execute: Arc::new(move |arguments, scope| {
-                let waits = added.clone();
-                let execute = Arc::clone(&execute);
-                Box::pin(async move {
-                    let context = ToolContext::new(scope.clone())?;
-                    let call = Arc::clone(context.call());
-                    let running = execute(arguments_as::<T>(&arguments)?, context);
-                    let mut reply = running.await?.into_reply(scope.max_bytes())?;
-                    call.complete(&mut reply);
-                    if let Some(waits) = waits {
-                        reply.waits.extend(waits(&arguments, &scope)?);
-                    }
-                    Ok(reply)
-                })
-            }),
-            waits,
-        };
-        let mut definition = self.about.into_definition(schema, body, decodes::<T>());
-        if let Some(exits) = self.exits {
-            Arc::make_mut(&mut definition).exits = Some(exits);
-        }
-        Tool { definition, types: PhantomData }
+        let waits = self.waits.clone();
+        let function: ToolFn = Arc::new(move |arguments, scope| {
+            let (execute, waits) = (Arc::clone(&execute), waits.clone());
+            Box::pin(async move {
+                let (typed, context) = opened::<T, O, S, V>(&arguments, &scope)?;
+                let call = Arc::clone(context.call());
+                replied(execute(typed, context).await, &call, waits, &arguments, &scope)
+            })
+        });
+        let Self { about, waits, exits, .. } = self;
+        Tool { definition: defined(about, schema, function, waits, decodes::<T>(), exits), types: PhantomData }
     }
+}
+
+// What does not depend on the types of a tool's function is compiled once, and not for each tool.
+
+fn opened<T: ToolArgs, O: Options, S: State, V: Services>(
+    arguments: &Value,
+    scope: &Scope,
+) -> Result<(T, ToolContext<O, S, V>)> {
+    let context = ToolContext::new(scope.clone())?;
+    Ok((arguments_as(arguments)?, context))
+}
+
+fn replied<R: IntoReply<S>, S>(
+    returned: Result<R>,
+    call: &CallData,
+    waits: Option<WaitsFn>,
+    arguments: &Arc<Value>,
+    scope: &Scope,
+) -> Result<UntypedReply> {
+    let mut reply = returned?.into_reply(scope.max_bytes())?;
+    call.complete(&mut reply);
+    if let Some(waits) = waits {
+        reply.waits.extend(waits(arguments, scope)?);
+    }
+    Ok(reply)
+}
+
+fn defined(
+    about: About,
+    schema: Arc<Schema>,
+    execute: ToolFn,
+    waits: Option<WaitsFn>,
+    decodes: DecodesFn,
+    exits: Option<ExitsFn>,
+) -> Arc<ToolDefinition> {
+    let mut definition = about.into_definition(schema, ToolBody::Function { execute, waits }, decodes);
+    if exits.is_some() {
+        Arc::make_mut(&mut definition).exits = exits;
+    }
+    definition
 }
 
 /// Decodes the arguments of a call.
