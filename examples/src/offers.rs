@@ -200,9 +200,10 @@ pub fn offers() -> Brain<Wanted, Vec<String>> {
         .race(
             "Carriers",
             |r| {
-                r.run("Post", post(), |purchase| purchase.wanted.thing.clone(), Carrier::Post)
-                    .run("Courier", courier(), |purchase| purchase.wanted.thing.clone(), Carrier::Courier)
-                    .after(Duration::from_hours(24), || Carrier::TimedOut)
+                let post = r.run("Post", post(), |purchase| purchase.wanted.thing.clone()).to(Carrier::Post);
+                let courier =
+                    r.run("Courier", courier(), |purchase| purchase.wanted.thing.clone()).to(Carrier::Courier);
+                post.or(courier).after(Duration::from_hours(24), || Carrier::TimedOut)
             },
             |purchase, carrier| match carrier {
                 Carrier::Post(day) => purchase.and(format!("the post comes on {day}")),

@@ -63,7 +63,7 @@ A payload and an update are JSON; @FILE reads a file, and - reads stdin.";
 
 /// Usage of `send`.
 const SEND_USAGE: &str = "\
-positronic send <RUN> --message <TEXT> [--attach <FILE|URL>]...
+positronic send <RUN> --message <TEXT> [--attach <FILE|URL>]... [--loop <LOOP>]
        positronic send <RUN> --reply <CALL> <JSON>
        positronic send <RUN> --plugin <NAME> <JSON> [--loop <LOOP>]
        positronic send [RUN] --webhook <NAME> --identifier <ID> --payload <JSON>
@@ -108,8 +108,8 @@ pub(crate) struct SendArgs {
     /// understands it
     #[arg(long, value_names = ["NAME", "JSON"], num_args = 2, conflicts_with_all = ["message", "attach", "webhook", "reply", "discard"])]
     pub(crate) plugin: Option<Vec<String>>,
-    /// Loop whose plugin is updated, if several open ones have it
-    #[arg(long, value_name = "LOOP", requires = "plugin", value_parser = name)]
+    /// Loop that gets the message, if several brains run at the same time, or whose plugin is updated, if several open ones have it
+    #[arg(long, value_name = "LOOP", value_parser = name, conflicts_with_all = ["webhook", "reply", "discard"])]
     pub(crate) r#loop: Option<String>,
     /// Delete a stored webhook
     #[arg(long, value_name = "ID", conflicts_with_all = ["run", "id"])]

@@ -96,11 +96,13 @@ pub use services::Within;
 pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services};
 pub use stages::{
     All, Arm, Arms, AskedFor, BrainStage, Branch, Each, Form, FormAnswer, GuardCheck, IntoEach, IntoLoop,
-    IntoLoopWithOutput, IntoQuestion, LoopWithOutput, Member, Members, PromptContext, PromptQuestion, Race, Retry,
-    Skipped, WaitFor, Waits, each, form,
+    IntoLoopWithOutput, IntoQuestion, LoopWithOutput, Member, Members, PromptContext, PromptQuestion, Race, RaceOf,
+    Retry, Skipped, WaitFor, Waits, each, form,
 };
 #[doc(hidden)]
-pub use stages::{EndsInLoop, EndsInTimed, EndsInTried, Mapped, NestedOptions, Timed, Tried, Unmapped, Untried};
+pub use stages::{
+    EndsInLoop, EndsInTimed, EndsInTried, Mapped, NestedOptions, SameEvent, Timed, Tried, Unmapped, Untried,
+};
 pub use start_on::{IntoStartInput, StartInput};
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
 #[doc(hidden)]

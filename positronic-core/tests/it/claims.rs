@@ -24,7 +24,7 @@ fn named(workspace: &Path, page: &str) -> usize {
     let here = read("positronic-core/tests/it") + &read("integrations/plugins/tests/it");
     let toolbox = read("integrations/tools/toolbox/tests/it");
     let promises = read("tests/promises");
-    let (examples, command) = (read("examples/tests/it"), read("positronic-cli/src"));
+    let (examples, command, seeds) = (read("examples/tests/it"), read("positronic-cli/src"), read("tests/seeds"));
     let page = std::fs::read_to_string(workspace.join(page)).unwrap();
 
     let mut tests = 0;
@@ -39,6 +39,7 @@ fn named(workspace: &Path, page: &str) -> usize {
                 "(toolbox)" => toolbox.contains(&known),
                 "(examples)" => examples.contains(&known),
                 "(command)" => command.contains(&known),
+                "(seeds)" => seeds.contains(&known),
                 "(compile_fail)" => workspace.join(format!("tests/compile_fail/cases/{name}.rs")).exists(),
                 place => panic!("{place}: {line}"),
             };

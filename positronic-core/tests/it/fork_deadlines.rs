@@ -117,7 +117,7 @@ async fn time_limits_of_stages_end_as_long_after_a_fork() {
     ends_two_hours_after_each_fork(nested.build(), "STAGE_WAIT").await;
     let race = brain("Race").race(
         "First",
-        |r| r.run("Slow", sleeper(9 * HOUR), |()| (), |()| "slow").after(2 * HOUR, || "late"),
+        |r| r.run("Slow", sleeper(9 * HOUR), |()| ()).to(|()| "slow").after(2 * HOUR, || "late"),
         |(), won| won.to_owned(),
     );
     ends_two_hours_after_each_fork(race.build(), "STAGE_WAIT").await;

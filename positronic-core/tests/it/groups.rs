@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use positronic_core::dsl::{IntoBrain, each};
+use positronic_core::dsl::{IntoBrain, Race, RaceOf, each};
 use positronic_core::machine::pending;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -153,16 +153,14 @@ enum Won {
     TimedOut,
 }
 
-fn race(
-    brains: impl FnOnce(positronic_core::dsl::Race<u32, Won, ()>) -> positronic_core::dsl::Race<u32, Won, ()>,
-) -> Brain<(), String> {
+fn race(brains: impl FnOnce(RaceOf<u32, ()>) -> Race<u32, Won, ()>) -> Brain<(), String> {
     brain("Race").state(7).race("First", brains, |_, won| format!("{won:?}")).build()
 }
 
 #[tokio::test(start_paused = true)]
 async fn first_that_completes_wins_and_the_others_are_cancelled() {
     let run = test()
-        .start(race(|r| r.run("Bank", bank(), |n| *n, Won::Bank).run("Ask", ask(), |n| *n, Won::Asked)), ())
+        .start(race(|r| r.run("Bank", bank(), |n| *n).to(Won::Bank).or(r.run("Ask", ask(), |n| *n).to(Won::Asked))), ())
         .await;
     assert_eq!(run.result().await.unwrap(), r#"Asked("7 yes")"#);
     let log = run.events(Seq(0)).await.unwrap();
@@ -188,7 +186,7 @@ async fn effect_of_a_loser_is_aborted() {
         }
     });
     let runner = Runner::new(ScriptedModel::from_fn(|_| Reply::text("yes")));
-    let brain = race(|r| r.run("Slow", slow, |n| *n, Won::Bank).run("Ask", ask(), |n| *n, Won::Asked));
+    let brain = race(|r| r.run("Slow", slow, |n| *n).to(Won::Bank).or(r.run("Ask", ask(), |n| *n).to(Won::Asked)));
     let run = runner.start(brain, ()).await.unwrap();
     assert_eq!(run.result().await.unwrap(), r#"Asked("7 yes")"#);
     tokio::time::sleep(Duration::from_hours(2)).await;
@@ -199,16 +197,14 @@ async fn effect_of_a_loser_is_aborted() {
 async fn race_ends_at_its_time() {
     let minute = Duration::from_mins(1);
     let run =
-        test().start(race(|r| r.run("Bank", bank(), |n| *n, Won::Bank).after(minute, || Won::TimedOut)), ()).await;
+        test().start(race(|r| r.run("Bank", bank(), |n| *n).to(Won::Bank).after(minute, || Won::TimedOut)), ()).await;
     assert_eq!(run.result().await.unwrap(), "TimedOut");
     assert!(pending(&run.state()).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn race_whose_brains_all_fail_fails_or_waits_for_its_time() {
-    let both = |r: positronic_core::dsl::Race<u32, Won, ()>| {
-        r.run("One", failing(), |_| 1, Won::Bank).run("Two", failing(), |_| 2, Won::Bank)
-    };
+    let both = |r: RaceOf<u32, ()>| r.run("One", failing(), |_| 1).or(r.run("Two", failing(), |_| 2)).to(Won::Bank);
     let failure = test().start(race(both), ()).await.result().await.unwrap_err().to_string();
     assert!(failure.contains("is broken"), "{failure}");
     let timed = move |r| both(r).after(Duration::from_secs(60), || Won::TimedOut);

@@ -125,6 +125,21 @@ async fn another_exit_tool_fails_the_loop() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn handoff_from_a_loop_with_an_output_is_refused_before_the_model_is_asked() {
+    let desk = brain("Desk").r#loop("Talk", |cx| cx.system("Talk.")).build();
+    let brain = brain("Research").state(()).loop_to(
+        "Research",
+        move |cx| cx.system("Work.").handoff("desk", desk.clone()).output::<Report>(),
+        |(), report| report,
+    );
+    let run = Test::new(ScriptedModel::new([])).start(brain, ()).await;
+    let error = run.result().await.unwrap_err().to_string();
+    let expected =
+        "the loop `Research` cannot be configured: the handoff `desk` would end the loop without the output of `done`";
+    assert!(error.contains(expected), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn output_that_is_no_object_is_wrapped_for_providers() {
     let brain = brain("Count").state(()).loop_to("Count", |cx| cx.system("Count.").output::<u32>(), |(), count| count);
     let run = Test::new(ScriptedModel::new([Reply::call("done", json!({ "value": 7 }))])).start(brain, ()).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use positronic_core::dsl::IntoBrain;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{EndReason, Seq, StageKind};
+use positronic_core::record::{EndReason, FileRef, Message, ModelRequest, Seq, StageKind, Tier};
 use positronic_core::runner::RunError;
 use positronic_core::testing::Test;
 use schemars::JsonSchema;
@@ -40,6 +40,25 @@ fn triage() -> Brain<(), (String, Kind)> {
             |text, kind| (text, kind),
         )
         .build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn file_and_tier_of_a_prompt_are_asked_again_after_a_misfit() {
+    let asked = |request: &ModelRequest| match request.messages.messages().first() {
+        Some(Message::User { files, .. }) => (files.len(), request.settings.tier),
+        other => panic!("{other:?}"),
+    };
+    let model = ScriptedModel::from_fn(move |request| {
+        assert_eq!(asked(request), (1, Tier::High));
+        answer(if request.messages.messages().len() == 1 { "Nothing" } else { "Refund" })
+    });
+    let photo = || FileRef::url("https://example.org/kettle.jpg", "image/jpeg");
+    let brain = brain("Triage").prompt(
+        "Classify",
+        move |cx| cx.system("You sort photos.").tier(Tier::High).file(photo()).ask::<Kind>("What is this?"),
+        |(), kind| kind,
+    );
+    assert_eq!(Test::new(model).start(brain, ()).await.result().await.unwrap(), Kind::Refund);
 }
 
 #[tokio::test(start_paused = true)]

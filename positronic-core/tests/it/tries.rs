@@ -118,7 +118,7 @@ async fn items_members_arms_and_rounds_are_tried_again_one_by_one() {
             |sum, (tried, hopeless)| (sum, tried, hopeless.is_err()),
         )
         .retry(Retry::times(1))
-        .race("Race", |r| r.run("Flaky", flaky(1), |_| (), |tried| tried), |state, won| (state, won))
+        .race("Race", |r| r.run("Flaky", flaky(1), |_| ()), |state, won| (state, won))
         .retry(Retry::times(1))
         .branch("Arm", |mut b| {
             let arm = b.arm("Flaky", flaky(1), |_| (), |state, tried| (state, tried));

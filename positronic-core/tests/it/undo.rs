@@ -292,7 +292,7 @@ async fn loser_of_a_race_undoes_its_stages_before_the_race_ends() {
     let fast = signal().step("Say", async |_| Ok(vec!["here".to_owned()]));
     let race = brain("Race").state(Vec::<String>::new()).race(
         "Race",
-        |r| r.run("Slow", unpaid(&ledger), |_| (), |booked| booked).run("Fast", fast.build(), |_| (), |said| said),
+        |r| r.run("Slow", unpaid(&ledger), |_| ()).or(r.run("Fast", fast.build(), |_| ())),
         |_, won| won,
     );
     let run = test().start(race.build(), ()).await;

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use positronic_core::dsl::Wait;
 use positronic_core::machine::Refusal;
-use positronic_core::model::scripted::Reply;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, Event, EventKind, PendingKind, SignalKind, Status, ToolResult, UserMessage};
 use positronic_core::runner::{Delivered, Settled, SignalError};
+use positronic_core::testing::Test;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -357,6 +358,42 @@ async fn unreadable_message_is_refused() {
 
     assert!(matches!(refusal, Refusal::NoListener(_)), "{refusal}");
     assert_eq!(run.result().await.unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_to_brains_that_run_at_the_same_time_names_its_loop() {
+    let guest = |title: &str| {
+        brain(title)
+            .r#loop("Chat", |cx| {
+                cx.system("Talk.").input("Hi").tool("ask", |t| {
+                    t.execute(async |_: NoArgs, cx| Ok(cx.result("asked").wait_for_reply::<String>("How are you?")))
+                })
+            })
+            .result(|()| 0)
+    };
+    let both =
+        brain("Both").all("Both", |g| (g.run("A", guest("A"), |()| ()), g.run("B", guest("B"), |()| ())), |(), _| ());
+    let model = ScriptedModel::from_fn(|request| match request.messages.messages().len() {
+        1 => Reply::call("ask", json!({})),
+        _ => Reply::text("Fine."),
+    });
+    let run = Test::new(model).start(both, ()).await;
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+
+    let refusal = refused(run.message("hello?", "ann").await.unwrap_err());
+    let named = SignalKind::Message {
+        to: Some(path("Both/0.1/Chat")),
+        text: "hello?".to_owned(),
+        message_id: None,
+        files: Vec::new(),
+        caller_tools: None,
+    };
+    run.signal(named, "ann").await.unwrap();
+
+    assert_eq!(
+        refusal.to_string(),
+        "the message could be for any of the brains that run at the same time; name its loop: `Both/0.0/Chat`, `Both/0.1/Chat`"
+    );
 }
 
 #[tokio::test(start_paused = true)]

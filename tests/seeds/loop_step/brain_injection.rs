@@ -19,32 +19,44 @@
 //! }))
 //! ```
 //!
-//! A function that returns the brain is the type-safe reference, as in the options. A brain that is only known by its title is
-//! found at run time, so the closure can fail.
+//! `brains!` makes a struct of the brains, which the services hold. A field has the type of its brain, so a name that does not exist
+//! does not compile.
+
+use std::sync::Arc;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::testing::Test;
 use serde_json::json;
 
-use crate::services::{refund_processor, subscription_manager};
+use crate::services::{Order, Refund, refund_processor, subscription_manager};
 use crate::{complete, loop_events};
 
-fn agent() -> Brain<(), ()> {
+positronic_core::brains! {
+    /// The brains of the project.
+    struct Brains {
+        refund_processor: Brain<Order, Refund> = refund_processor(),
+        subscription_manager: Brain<Order, String> = subscription_manager(),
+    }
+}
+
+fn agent() -> Brain<(), (), Brains> {
     brain("Agent")
+        .services::<Brains>()
         .r#loop("Agent", |cx| {
-            let refund = cx.brains().find("Refund Processor")?;
-            Ok(cx.system("Help.").tool("refund", |t| t.brain(refund).description("Process customer refunds")))
+            cx.system("Help.")
+                .tool("refund", |t| t.brain(&cx.services.refund_processor).description("Process customer refunds"))
         })
         .build()
 }
 
 #[tokio::test(start_paused = true)]
-async fn brains_of_the_project_are_found_by_title() {
+async fn brains_of_the_project_are_fields_with_their_types() {
+    let brains = Arc::new(Brains::new());
     let model =
         ScriptedModel::new([Reply::call("refund", json!({ "order_id": "A-7" })), Reply::text("It is paid back.")]);
-    let test = Test::new(model).map(|runner| runner.brain(refund_processor()).brain(subscription_manager()));
-    let run = test.start(agent(), ()).await;
+    let test = Test::new(model).map(|runner| runner.brains(brains.bind(&brains)));
+    let run = test.start(agent().bind(brains), ()).await;
 
     insta::assert_snapshot!(loop_events(&complete(&run).await), @r#"
     2 Agent LOOP_START "Begin."

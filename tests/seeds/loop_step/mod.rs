@@ -8,7 +8,7 @@
 //!   it with a function, since the tools of one answer run concurrently: with `{ ...state, count: state.count + 1 }` two calls
 //!   would count once.
 //! - The brain's options are an argument of the run, so what a sample reads from an undeclared state is an option here.
-//! - Webhooks are values that a module exports, and resources are services.
+//! - Brains, webhooks and resources of a project are fields of its services. In small samples a function returns a brain or a webhook.
 
 mod brain_injection;
 mod config_function;

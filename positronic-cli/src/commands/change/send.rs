@@ -31,8 +31,9 @@ pub(crate) async fn send(project: Option<&Project>, args: &SendArgs, ui: &mut Ui
 }
 
 fn kind(args: &SendArgs, attached: &[Attachment], ui: &mut Ui) -> Result<(SignalKind, String), Failure> {
+    let to = args.r#loop.as_deref().map(parse_call).transpose()?;
     if let Some(UserMessage { text, files, .. }) = message(args.message.as_ref(), attached) {
-        let kind = SignalKind::Message { to: None, text, message_id: args.id.clone(), files, caller_tools: None };
+        let kind = SignalKind::Message { to, text, message_id: args.id.clone(), files, caller_tools: None };
         return Ok((kind, "sent the message".to_owned()));
     }
     if let Some([written, payload]) = args.reply.as_deref() {
@@ -43,7 +44,6 @@ fn kind(args: &SendArgs, attached: &[Attachment], ui: &mut Ui) -> Result<(Signal
     }
     if let Some([plugin, update]) = args.plugin.as_deref() {
         let update = flag_json("--plugin", update, ui)?;
-        let to = args.r#loop.as_deref().map(parse_call).transpose()?;
         let done = format!("sent the update of the plugin {plugin}");
         return Ok((SignalKind::UpdatePlugin { to, plugin: plugin.clone(), update }, done));
     }

@@ -23,9 +23,9 @@ use crate::record::{Failure, StageKind};
 /// Collects the brains of an `all`, from the state `S`, in a brain with the services `V`.
 #[derive_where(Debug)]
 pub struct All<S, V> {
-    pub(super) arms: Vec<ArmDefinition>,
+    arms: Vec<ArmDefinition>,
     #[derive_where(skip)]
-    pub(super) inputs: Vec<InputOf<S>>,
+    inputs: Vec<InputOf<S>>,
     types: PhantomData<fn(V)>,
 }
 
@@ -101,7 +101,7 @@ tuple_of_members!(A, B, C, D, E, F, G, H, I, J, K);
 tuple_of_members!(A, B, C, D, E, F, G, H, I, J, K, L);
 
 impl<S: State, V: Services> All<S, V> {
-    pub(super) const fn new() -> Self {
+    const fn new() -> Self {
         Self { arms: Vec::new(), inputs: Vec::new(), types: PhantomData }
     }
 
@@ -138,7 +138,7 @@ impl<S: State, V: Services> All<S, V> {
     }
 
     #[track_caller]
-    pub(super) fn add<B: IntoBrain<Services: Within<V>>>(
+    fn add<B: IntoBrain<Services: Within<V>>>(
         &mut self,
         name: &str,
         brain: B,
@@ -150,9 +150,13 @@ impl<S: State, V: Services> All<S, V> {
         }
         let body = ArmBody::Brain(member(brain));
         self.arms.push(ArmDefinition { name: name.to_owned(), body, may_fail });
-        self.inputs.push(Arc::new(move |state, max_bytes| encode(&input(state), max_bytes)));
+        self.inputs.push(input_of(input));
         self.arms.len() - 1
     }
+}
+
+pub(super) fn input_of<S: 'static, O2: Options>(input: impl Fn(&S) -> O2 + Send + Sync + 'static) -> InputOf<S> {
+    Arc::new(move |state, max_bytes| encode(&input(state), max_bytes))
 }
 
 /// Returns a brain whose options come from its group.

@@ -105,7 +105,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     ///
     /// Arguments of `done` that do not fit the schema of `T` go back to the model with the error, as for any tool. `done` waits for the calls
     /// before it in the same answer, and is skipped if one of them fails. A loop that reaches a
-    /// limit, or that ends otherwise, fails the brain: the next stage relies on the output.
+    /// limit, or that ends otherwise, fails the brain: the next stage relies on the output. So it cannot have a handoff.
     ///
     /// ```
     /// use positronic_core::prelude::*;
@@ -145,6 +145,13 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             let (link, next) = (Arc::clone(&scope.link), Arc::clone(&next));
             let LoopWithOutput { configured, .. } = configure(LoopContext::new(scope)?).into_loop()?;
             let mut definition = configured.into_definition(&declared, &*link)?;
+            if let Some(tool) = definition.tools.values().find(|tool| tool.decl.flags.handoff) {
+                return Err(Error::new(format!(
+                    "the handoff `{}` would end the loop without the output of `{DONE}`; make it a tool, with `t.brain(…)`, or hand over in \
+                     a loop of its own",
+                    tool.decl.id
+                )));
+            }
             definition.limits.budget.on_limit = Some(OnLimit::Error);
             definition.limits.on_useless_answer = OnLimit::Error;
             definition.on_exit = Some(with_output(definition.on_exit.take(), move |state: &StateValue, output| {

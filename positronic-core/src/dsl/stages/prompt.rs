@@ -50,7 +50,7 @@ impl PromptQuestion {
     }
 
     /// Adds a file to the question.
-    pub fn attach(self, file: FileRef) -> Self {
+    pub fn file(self, file: FileRef) -> Self {
         Self(self.0.file(file))
     }
 

@@ -1,14 +1,18 @@
 //! The stage `race`: brains that run at the same time, of which the first that completes wins.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use derive_where::derive_where;
 use serde_json::Value;
 
-use super::all::{All, items_of, result};
+use super::all::{InputOf, input_of, items_of, member, result};
+use super::event::SameEvent;
 use super::tries::Tried;
-use crate::definition::{GroupBrains, GroupResults, GroupStage, StageBody, StateValue, encode_state};
+use crate::definition::{
+    ArmBody, ArmDefinition, GroupBrains, GroupResults, GroupStage, StageBody, StateValue, encode_state,
+};
 use crate::dsl::brain::IntoBrain;
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::services::{Requirement, Services, Within};
@@ -17,55 +21,111 @@ use crate::dsl::usage_panic::usage_panic;
 use crate::error::{Error, Result};
 use crate::record::StageKind;
 
-/// The brains of a race from the state `S`, in a brain with the services `V`. The winner's result becomes an `E`.
+/// Begins a race from the state `S`, in a brain with the services `V`: with a brain, which [`Race::or`] puts together with others.
+#[derive_where(Clone, Copy, Debug)]
+pub struct RaceOf<S, V>(PhantomData<fn(S, V)>);
+
+/// Brains that race from the state `S`, in a brain with the services `V`. The first that completes, or the end of the time, becomes an
+/// `E`: the brain's result, or what [`to`](Self::to) makes of it.
 #[must_use = "the first closure of `race` returns it"]
 #[derive_where(Debug)]
 pub struct Race<S, E, V> {
-    group: All<S, V>,
+    brains: Vec<Racer<S, E>>,
     #[derive_where(skip)]
-    events: Vec<WonFn<E>>,
+    end: Option<(Duration, Box<dyn Fn() -> E + Send + Sync>)>,
+    services: PhantomData<fn(V)>,
+}
+
+#[derive_where(Debug)]
+struct Racer<S, E> {
+    arm: ArmDefinition,
     #[derive_where(skip)]
-    late: Option<(Duration, Box<dyn Fn() -> E + Send + Sync>)>,
+    input: InputOf<S>,
+    #[derive_where(skip)]
+    event: WonFn<E>,
 }
 
 /// Computes the event from the winner's result.
 type WonFn<E> = Box<dyn Fn(&Value) -> Result<E> + Send + Sync>;
 
-impl<S: State, E, V: Services> Race<S, E, V> {
-    /// Adds a brain: `input` computes its options from the state, `event` the event from its result if it wins.
-    ///
-    /// # Panics
-    ///
-    /// If another brain of the stage has this name.
-    #[track_caller]
+impl<S: State, V: Services> RaceOf<S, V> {
+    /// Runs a brain; `input` computes its options from the state.
     pub fn run<B: IntoBrain<Services: Within<V>>>(
-        mut self,
+        self,
         name: &str,
         brain: B,
         input: impl Fn(&S) -> B::Options + Send + Sync + 'static,
-        event: impl Fn(B::Result) -> E + Send + Sync + 'static,
-    ) -> Self {
-        self.group.add(name, brain, input, true);
-        self.events.push(Box::new(move |won| Ok(event(result(won)?))));
-        self
+    ) -> Race<S, B::Result, V> {
+        let arm = ArmDefinition { name: name.to_owned(), body: ArmBody::Brain(member(brain)), may_fail: true };
+        let racer = Racer { arm, input: input_of(input), event: Box::new(result) };
+        Race { brains: vec![racer], end: None, services: PhantomData }
+    }
+}
+
+impl<S: State, E: 'static, V: Services> Race<S, E, V> {
+    /// Makes another event of each result and of the end of the time, such as a variant of an enum.
+    pub fn to<E2: 'static>(self, event: impl Fn(E) -> E2 + Send + Sync + 'static) -> Race<S, E2, V> {
+        let event = Arc::new(event);
+        let brains = self.brains.into_iter().map(|racer| racer.to(Arc::clone(&event))).collect();
+        let end = self.end.map(|(time, over)| (time, Box::new(move || event(over())) as Box<_>));
+        Race { brains, end, services: PhantomData }
     }
 
-    /// Ends the race after a time without a winner: all brains are cancelled. Pausing the run does not move that time.
-    pub fn after(mut self, time: Duration, event: impl Fn() -> E + Send + Sync + 'static) -> Self {
-        self.late = Some((time, Box::new(event)));
-        self
-    }
-
-    fn event(&self, results: &GroupResults) -> Result<E> {
-        let missing = || Error::new("the brain's code has no such brain");
-        match results {
-            GroupResults::Won(index, won) => {
-                let event = usize::try_from(*index).ok().and_then(|index| self.events.get(index));
-                event.ok_or_else(missing)?(won)
+    /// Runs these brains, too; the first of all that completes wins.
+    ///
+    /// # Panics
+    ///
+    /// If two brains have one name, or both have a time.
+    #[track_caller]
+    pub fn or<E2: SameEvent<E>>(mut self, other: Race<S, E2, V>) -> Self {
+        let other = other.to(E2::same);
+        for racer in other.brains {
+            let name = &racer.arm.name;
+            if self.brains.iter().any(|known| known.arm.name == *name) {
+                usage_panic(&format!("two brains of a stage are named `{name}`; give one of them another name"));
             }
-            GroupResults::Expired => Ok((self.late.as_ref().ok_or_else(missing)?.1)()),
-            GroupResults::All(_) => Err(Error::new("the race has no winner")),
+            self.brains.push(racer);
         }
+        match other.end {
+            Some(end) => self.end(end),
+            None => self,
+        }
+    }
+
+    /// Ends the race after this time without a winner, as `None`; a result becomes `Some`. See [`after`](Self::after).
+    ///
+    /// # Panics
+    ///
+    /// If the race has a time.
+    #[track_caller]
+    pub fn within(self, time: Duration) -> Race<S, Option<E>, V> {
+        self.to(Some).after(time, || None)
+    }
+
+    /// Ends the race after this time without a winner, with an event: all brains are cancelled. Pausing the run does not move that time.
+    ///
+    /// # Panics
+    ///
+    /// If the race has a time.
+    #[track_caller]
+    pub fn after(self, time: Duration, event: impl Fn() -> E + Send + Sync + 'static) -> Self {
+        self.end((time, Box::new(event)))
+    }
+
+    #[track_caller]
+    fn end(mut self, end: (Duration, Box<dyn Fn() -> E + Send + Sync>)) -> Self {
+        if self.end.is_some() {
+            usage_panic("a race has one time; remove `.within(…)` or `.after(…)` until one is left");
+        }
+        self.end = Some(end);
+        self
+    }
+}
+
+impl<S, E: 'static> Racer<S, E> {
+    fn to<E2: 'static>(self, event: Arc<impl Fn(E) -> E2 + Send + Sync + 'static>) -> Racer<S, E2> {
+        let Self { arm, input, event: won } = self;
+        Racer { arm, input, event: Box::new(move |result| Ok(event(won(result)?))) }
     }
 }
 
@@ -80,23 +140,13 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     /// use positronic_core::prelude::*;
     /// # use positronic_core::model::scripted::ScriptedModel;
     ///
-    /// #[derive(Debug, PartialEq)]
-    /// enum Quote { Carrier(u32), TimedOut }
-    ///
     /// let slow = brain("Slow").sleep("Think", |()| Duration::from_hours(1)).step("Quote", async |_| Ok(10));
     /// let fast = brain("Fast").step("Quote", async |_| Ok(12));
     ///
     /// let shop = brain("Shop").race(
     ///     "Quotes",
-    ///     |r| {
-    ///         r.run("Slow", slow, |()| (), Quote::Carrier)
-    ///             .run("Fast", fast, |()| (), Quote::Carrier)
-    ///             .after(Duration::from_mins(5), || Quote::TimedOut)
-    ///     },
-    ///     |(), quote| match quote {
-    ///         Quote::Carrier(price) => Some(price),
-    ///         Quote::TimedOut => None,
-    ///     },
+    ///     |r| r.run("Slow", slow, |()| ()).or(r.run("Fast", fast, |()| ())).within(Duration::from_mins(5)),
+    ///     |(), price| price,
     /// );
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
     /// # let runner = Runner::new(ScriptedModel::new([]));
@@ -106,25 +156,63 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// Results of several types become variants of an enum, as the answers of a [`wait`](Self::wait) do:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use positronic_core::prelude::*;
+    /// # let letter = brain("Letter").step("Write", async |_| Ok("by post".to_owned()));
+    /// # let mail = brain("Mail").step("Send", async |_| Ok(7_u32));
+    /// enum Sent { Letter(String), Mail(u32), Neither }
+    ///
+    /// let desk = brain("Desk").race(
+    ///     "First",
+    ///     |r| {
+    ///         let letter = r.run("Letter", letter, |()| ()).to(Sent::Letter);
+    ///         let mail = r.run("Mail", mail, |()| ()).to(Sent::Mail);
+    ///         letter.or(mail).after(Duration::from_hours(24), || Sent::Neither)
+    ///     },
+    ///     |(), sent| match sent {
+    ///         Sent::Letter(how) => how,
+    ///         Sent::Mail(number) => format!("mail {number}"),
+    ///         Sent::Neither => "not sent".to_owned(),
+    ///     },
+    /// );
+    /// # let _ = desk;
+    /// ```
+    ///
     /// # Panics
     ///
-    /// If there is no brain; or if the name is empty, a number, contains a `/`, or is taken.
+    /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
     pub fn race<E: 'static, S2: State>(
         self,
         name: &str,
-        brains: impl FnOnce(Race<S, E, V::Services>) -> Race<S, E, V::Services>,
+        brains: impl FnOnce(RaceOf<S, V::Services>) -> Race<S, E, V::Services>,
         next: impl Fn(S, E) -> S2 + Send + Sync + 'static,
     ) -> BrainBuilder<O, S2, V, P::Next<Tried>>
     where
         P: TakesStages,
     {
-        let mut race = brains(Race { group: All::new(), events: Vec::new(), late: None });
-        let (arms, inputs) = (std::mem::take(&mut race.group.arms), std::mem::take(&mut race.group.inputs));
-        if arms.is_empty() {
-            usage_panic(&format!("the race `{name}` runs no brain; add one with `.run(…)`"));
+        let Race { brains, end, .. } = brains(RaceOf(PhantomData));
+        let (mut arms, mut inputs, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        for Racer { arm, input, event } in brains {
+            arms.push(arm);
+            inputs.push(input);
+            events.push(event);
         }
-        let time = race.late.as_ref().map(|(time, _)| *time);
+        let time = end.as_ref().map(|(time, _)| *time);
+        let event = move |results| {
+            let missing = || Error::new("the brain's code has no such brain");
+            match results {
+                GroupResults::Won(index, won) => {
+                    let event = usize::try_from(index).ok().and_then(|index| events.get(index));
+                    event.ok_or_else(missing)?(&won)
+                }
+                GroupResults::Expired => Ok((end.as_ref().ok_or_else(missing)?.1)()),
+                GroupResults::All(_) => Err(Error::new("the race has no winner")),
+            }
+        };
         self.stage(
             name,
             StageBody::Group(GroupStage {
@@ -133,7 +221,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
                 brains: GroupBrains::Named(arms),
                 begin: Arc::new(move |state, now| Ok((items_of(&inputs, state)?, time.map(|time| now.after(time))))),
                 finish: Arc::new(move |state: &StateValue, results| {
-                    encode_state(&next(state.owned()?, race.event(&results)?), state.max_bytes())
+                    encode_state(&next(state.owned()?, event(results)?), state.max_bytes())
                 }),
             }),
         )

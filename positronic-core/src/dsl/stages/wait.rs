@@ -8,6 +8,7 @@ use derive_where::derive_where;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::event::SameEvent;
 use super::tries::Untried;
 use crate::definition::{StageBody, StateValue, WaitStage, decode, encode_state};
 use crate::dsl::Webhook;
@@ -106,7 +107,8 @@ impl<S: State, E: 'static> Waits<S, E> {
     ///
     /// If both have a time.
     #[track_caller]
-    pub fn or(mut self, other: Self) -> Self {
+    pub fn or<E2: SameEvent<E>>(mut self, other: Waits<S, E2>) -> Self {
+        let other = other.to(E2::same);
         self.answers.extend(other.answers);
         match other.end {
             Some(end) => self.end(end),

@@ -34,7 +34,22 @@ pub(super) fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refu
         let only = of_group.and_then(|group| group.open.values().next()).map(|brain| &**brain);
         brain = frame.stage.as_brain().or(only);
     }
-    Err(Refusal::NoListener("no loop of the run is open, so no loop can receive the message".to_owned()))
+    let mut open = Vec::new();
+    state.for_each_open(|frame| {
+        if let OpenFrame::Loop(frame) = frame
+            && reads_messages(frame)
+        {
+            open.push(format!("`{}`", frame.path));
+        }
+    });
+    Err(Refusal::NoListener(if open.is_empty() {
+        "no loop of the run is open, so no loop can receive the message".to_owned()
+    } else {
+        format!(
+            "the message could be for any of the brains that run at the same time; name its loop: {}",
+            open.join(", ")
+        )
+    }))
 }
 
 /// Refuses tools of the caller for a loop that takes none, or has a tool with the name of one of them.

@@ -149,7 +149,8 @@ impl<R> RunHandle<R> {
         self.shared.runner.client().events(&self.shared.run, from).await
     }
 
-    /// Waits until the run has ended, or makes no progress without a signal.
+    /// Waits until the run has ended, or makes no progress without a signal. A signal that was sent with this handle counts at once, one of
+    /// another client, such as a webhook of [`Runner::deliver`](crate::runner::Runner::deliver), when the run's task has read it.
     pub async fn settled(&self) -> Settled {
         let sent = Seq(self.sent.load(Ordering::Acquire));
         let settled = |(phase, seq): &(WorkerPhase, Seq)| match phase {

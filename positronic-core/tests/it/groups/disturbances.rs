@@ -100,8 +100,9 @@ async fn groups_in_groups_tools_and_rounds_survive_a_crash_at_any_moment() {
         .race(
             "Race",
             |r| {
-                r.run("Bank", bank(), |_| 40, |paid| format!("bank {paid}"))
-                    .run("Ask", ask(), |_| 1, |said| said)
+                r.run("Bank", bank(), |_| 40)
+                    .to(|paid| format!("bank {paid}"))
+                    .or(r.run("Ask", ask(), |_| 1))
                     .after(Duration::from_hours(1), || "late".to_owned())
             },
             |before, won| vec![before, won],
@@ -275,7 +276,7 @@ async fn outcome_that_lockstep_holds_is_recorded_when_a_race_drops_what_it_waits
         |w| w.on(webhook::<Paid>("bank"), |order| format!("order-{order}")),
         |_, paid| paid.amount,
     );
-    let raced = race(|r| r.run("Bank", bank, |_| (), Won::Bank).run("Slow", slow, |n| *n, Won::Bank));
+    let raced = race(|r| r.run("Bank", bank, |_| ()).or(r.run("Slow", slow, |n| *n)).to(Won::Bank));
     let quick = brain("Quick").step("Work", async |_| {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(2)
