@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::client::children::cancel_orphan;
+use super::client::child_ends::cancel_orphan;
 use super::resume::{apart, attend_children, attended, open};
 use super::serve::run_task::attend;
 use super::worker::Worker;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::children::after_end;
+use super::child_ends::after_end;
 use super::live::LiveDeltas;
 use super::signals::{Sent, SignalError, recordable, send};
 use crate::machine::{Refusal, RunState};

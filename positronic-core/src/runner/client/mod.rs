@@ -1,7 +1,7 @@
 //! Access to runs from outside of their workers: handles, signals, readers, sinks, forks and retries.
 
 pub(super) mod answers;
-pub(super) mod children;
+pub(super) mod child_ends;
 pub(super) mod client;
 pub(super) mod durable_sinks;
 pub(super) mod feed;

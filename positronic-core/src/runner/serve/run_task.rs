@@ -22,7 +22,7 @@ use super::unattended::WithoutHandle;
 use crate::error::panicked;
 use crate::machine::next;
 use crate::record::{Status, Timestamp};
-use crate::runner::client::children::{after_end, deliver_ends};
+use crate::runner::client::child_ends::{after_end, deliver_ends};
 use crate::runner::clock::NAP;
 use crate::runner::clock::sleep;
 use crate::runner::worker::claim::{NoClaim, claim};
