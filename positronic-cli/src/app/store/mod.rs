@@ -6,7 +6,7 @@ mod conversation;
 mod find;
 mod project_dir;
 mod project_store;
-mod unclaimed;
+mod without_worker;
 
 pub(crate) use address::without_password;
 pub(crate) use changed::{changed_runs, code_check};
@@ -16,4 +16,4 @@ pub(crate) use find::{
 };
 pub(crate) use project_dir::project_folder;
 pub(crate) use project_store::{ProjectStore, current_folder, relative};
-pub(crate) use unclaimed::unclaimed_runs;
+pub(crate) use without_worker::runs_without_worker;
