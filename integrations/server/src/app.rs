@@ -103,14 +103,6 @@ impl App {
         public.or_else(nested).unwrap_or_default()
     }
 
-    /// Refuses a caller that may not start runs of a brain.
-    pub(crate) fn may_start(&self, caller: &Caller, brain: &str) -> Result<(), Problem> {
-        if caller.starts(brain) && (self.settings.may_start)(caller, brain) {
-            return Ok(());
-        }
-        Err(Problem::new(ProblemType::NotAllowed).detail(format!("the caller may not start runs of `{brain}`")))
-    }
-
     /// Refuses a caller that does not decide about an item.
     pub(crate) fn may_decide(&self, caller: &Caller, question: &Question<'_>) -> Result<(), Problem> {
         let decides = self.settings.deciders.may_decide(caller, question);

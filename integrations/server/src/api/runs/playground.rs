@@ -26,7 +26,7 @@ use super::estimate::EstimateItem;
 use super::events::EVENTS;
 use super::requests::{Asked, document};
 use crate::api::items::value;
-use crate::auth::Scope;
+use crate::auth::{Scope, may_start};
 use crate::problem::{FieldError, Problem, ProblemType};
 use crate::redact::Redact;
 use crate::routes::{RequestContext, Route, json};
@@ -225,7 +225,7 @@ impl Trial {
 async fn trial(cx: &RequestContext) -> Result<Trial, Problem> {
     let (app, row) = (&cx.app, cx.run()?);
     let changes: RequestChanges = cx.json()?;
-    app.may_start(cx.caller()?, &row.brain)?;
+    may_start(&app.settings, cx.caller()?, &row.brain)?;
     let brain = app.brain(&row.brain)?;
     let mut asked = Asked::read(app, row, cx.seq("seq")?).await?;
     if asked.request.settings.in_code {
