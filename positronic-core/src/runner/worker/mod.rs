@@ -19,6 +19,7 @@ pub(super) mod frames;
 pub(super) mod lease;
 mod leave;
 pub(super) mod load;
+mod lockstep;
 pub(super) mod registry;
 mod release;
 pub(super) mod restore;
