@@ -110,14 +110,14 @@ async fn estimate(cx: RequestContext) -> Result<Response, Problem> {
     let trial = trial(&cx).await?;
     let (prices, redacted) = (cx.app.settings.prices.as_deref(), cx.app.settings.redact.is_some());
     let usage = trial.asked.answer().map(|(response, _)| response.metadata.usage);
-    let model = trial.model();
+    let model = trial.runner.model_name(&trial.request.settings);
     let model = model.split_once('/').unwrap_or(("", &model));
     json(&EstimateItem::of(model, &trial.request, (&trial.asked.request, usage), prices, redacted))
 }
 
 async fn send(cx: RequestContext) -> Result<Response, Problem> {
     let trial = trial(&cx).await?;
-    let model = trial.model();
+    let model = trial.runner.model_name(&trial.request.settings);
     let Trial { runner, request, .. } = trial;
     let (app, by) = (Arc::clone(&cx.app), cx.caller()?.subject().to_owned());
     let place = format!("{} {}", cx.run()?.run, cx.param("seq")?);
@@ -205,21 +205,6 @@ struct Trial {
     runner: Runner,
     request: ModelRequest,
     asked: Asked,
-}
-
-/// The provider of cassettes, which answer whatever model a request names.
-const CASSETTE: &str = "cassette";
-
-impl Trial {
-    /// Returns the model that is asked, as `provider/model`. The recorded model may be one that this server does not have.
-    fn model(&self) -> String {
-        let settings = &self.request.settings;
-        let own = self.runner.model_name(settings.tier);
-        match (own.split_once('/'), &settings.model) {
-            (Some((provider, _)), Some(named)) if provider != CASSETTE => format!("{provider}/{named}"),
-            _ => own,
-        }
-    }
 }
 
 async fn trial(cx: &RequestContext) -> Result<Trial, Problem> {
