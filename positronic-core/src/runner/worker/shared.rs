@@ -17,8 +17,8 @@ use crate::machine::RunState;
 use crate::projection::Prompts;
 use crate::record::{Event, RunId, RunSummary, Seq, Start, Timestamp};
 use crate::runner::Runner;
-use crate::runner::client::feed::{Feed, Feeds};
 use crate::runner::client::live::LiveRun;
+use crate::runner::client::sink_feed::{Feed, Feeds};
 use crate::runner::serve::backoffs::defer;
 use crate::store::{Deferral, StoreError, Watcher};
 
