@@ -17,8 +17,8 @@ pub(in crate::machine) use approvals::{denial, denied_before};
 pub(crate) use rerun::given_up;
 use useless_answers::EMPTY;
 
+use super::fork_deadlines::{postpone, postpone_waits};
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
-use super::postpone::{postpone, postpone_waits};
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{
     BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenFrame, OpenQuestion, Stage, Visit,
