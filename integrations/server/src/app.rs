@@ -24,7 +24,7 @@ use crate::forks::Forks;
 use crate::lines::SharedLines;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
-use crate::recent::HeadCache;
+use crate::run_cache::HeadCache;
 use crate::settings::RouterSettings;
 use crate::state_at_event::CachedStates;
 
