@@ -19,7 +19,6 @@ use tokio::sync::Semaphore;
 
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
 use crate::continuation::Continuation;
-use crate::folds::Folds;
 use crate::forks::Forks;
 use crate::lines::SharedLines;
 use crate::problem::{Problem, ProblemType, Reporter};
@@ -27,6 +26,7 @@ use crate::readiness::Readiness;
 use crate::run_cache::HeadCache;
 use crate::settings::RouterSettings;
 use crate::state_at_event::CachedStates;
+use crate::timeline_cache::Folds;
 
 /// Of how many runs it is cached whether work on them can continue.
 const CHECKED_RUNS: usize = 1000;

@@ -31,7 +31,6 @@ mod brains;
 mod continuation;
 mod cursor;
 pub mod extension;
-mod folds;
 mod forks;
 mod lines;
 mod long_answer;
@@ -49,6 +48,7 @@ mod shutdown;
 mod sse;
 mod state_at_event;
 mod time;
+mod timeline_cache;
 #[cfg(feature = "ui")]
 mod ui;
 pub mod webhooks;
