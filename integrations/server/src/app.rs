@@ -19,8 +19,8 @@ use tokio::sync::Semaphore;
 
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
 use crate::continuation::Continuation;
+use crate::event_lines::SharedLines;
 use crate::forks::Forks;
-use crate::lines::SharedLines;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
 use crate::run_cache::HeadCache;
