@@ -3,6 +3,7 @@
 pub(super) mod answers;
 pub(super) mod child_ends;
 pub(super) mod client;
+pub(super) mod deliver_webhook;
 pub(super) mod durable_sinks;
 pub(super) mod follow;
 mod follower;

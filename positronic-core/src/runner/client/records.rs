@@ -5,26 +5,53 @@ use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use indexmap::IndexSet;
+use serde_json::Value;
 
 use super::answers::AnswerReader;
 use super::client::Client;
+use super::deliver_webhook::{Delivered, deliver_webhook};
 use super::follow::{RunUpdate, follow_log};
 use super::fork::{Fork, ForkError, end_of_transition, fork_log};
 use super::retry::{Retried, RetryError, failed_log, retry};
+use super::signals::SignalError;
 use super::undo::{UndoError, undo};
 use crate::machine::{RunState, hears_mail, status_since};
 use crate::prices::PriceTable;
 use crate::projection::{Costs, History, Prompts, RunFile, files};
-use crate::record::{Actor, Event, FileRef, Path, RunId, RunSummary, Seq, Status};
+use crate::record::{Actor, Event, FileRef, Path, RunId, RunSummary, Seq, SignalId, Status};
 use crate::runner::Conversations;
 #[cfg(feature = "schedules")]
 use crate::runner::Schedules;
 use crate::runner::conversation::histories::Histories;
 use crate::runner::worker::append::{Extras, append, append_of, follow};
 use crate::runner::worker::load;
-use crate::store::{RunFilter, RunPages, StoreError, swept_before};
+use crate::store::{InboundWebhook, RunFilter, RunPages, StoreError, swept_before};
 
 impl Client {
+    /// Delivers a webhook to the run that waits for it, or stores it until one does. The same id counts once. If
+    /// several runs wait for the same webhook, the one that has waited longest gets it; a fork gets it only if no
+    /// other run takes it.
+    ///
+    /// # Errors
+    ///
+    /// [`SignalError::Refused`] if the payload does not fit what a run waits for and no run takes it; it is then
+    /// not stored, unless it already was. [`SignalError::Store`] if the store fails; a retry under the same id is
+    /// safe.
+    pub async fn deliver(
+        &self,
+        id: SignalId,
+        webhook: &str,
+        identifier: &str,
+        payload: Value,
+        actor: Actor,
+    ) -> Result<Delivered, SignalError> {
+        let at = self.now();
+        let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
+        let expires = at.after(Self::KEEP);
+        let webhook = InboundWebhook { id, webhook, identifier, payload, actor, at, expires, refusal: None };
+        deliver_webhook(self, webhook).await
+    }
+
     /// Reads a run's events from a number on.
     ///
     /// # Errors
