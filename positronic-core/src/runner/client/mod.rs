@@ -10,6 +10,7 @@ mod follower;
 pub(super) mod fork;
 pub(super) mod handle;
 pub(super) mod live;
+mod prune;
 mod records;
 pub(super) mod retry;
 pub(super) mod settled;
