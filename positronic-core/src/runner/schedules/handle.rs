@@ -5,8 +5,9 @@ use std::fmt;
 use crate::record::{InvalidName, TickCause, Timestamp, check_name};
 use crate::runner::Client;
 use crate::runner::start::MAX_OWNER_CHARS;
-use crate::schedule::{BackfillError, Overlap, PreviewedTime, Schedule, ScheduleRecord, SpecError, Tick, preview};
-use crate::schedule::{TickOutcome, tick_key};
+use crate::schedule::{
+    BackfillError, Overlap, PreviewedTime, Schedule, ScheduleRecord, SpecError, Tick, TickOutcome, preview, tick_key,
+};
 use crate::store::StoreError;
 
 /// The longest id, in bytes.

@@ -28,11 +28,10 @@ use super::serve_event::{ClaimError, FindRunner, NotFired, ServeEvent};
 use super::triggers::may_retry;
 use crate::machine::SUSPECT;
 use crate::record::{RunId, RunSummary, Timer};
-use crate::runner::Release;
 use crate::runner::client::child_ends::deliver_lost_ends;
 use crate::runner::client::durable_sinks::deliver_lost;
 use crate::runner::config::StoreState;
-use crate::runner::{Client, ConversationError, FireError, Firing, ResumeError, RunHandle, Runner, Settled};
+use crate::runner::{Client, ConversationError, FireError, Firing, Release, ResumeError, RunHandle, Runner, Settled};
 use crate::store::StoreError;
 
 /// How often due triggers and schedules are listed.

@@ -10,8 +10,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
 use super::append::{Extras, append, append_of, follow, index};
-use super::stop::ResumeError;
-use super::stop::Stop;
+use super::stop::{ResumeError, Stop};
 use crate::definition::BrainDefinition;
 use crate::machine::RunState;
 use crate::projection::Prompts;
