@@ -19,14 +19,14 @@ use tokio::sync::Semaphore;
 
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
 use crate::continuation::Continuation;
-use crate::folds::Folds;
+use crate::event_lines::SharedLines;
 use crate::forks::Forks;
-use crate::lines::SharedLines;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::readiness::Readiness;
-use crate::recent::HeadCache;
+use crate::run_cache::HeadCache;
 use crate::settings::RouterSettings;
 use crate::state_at_event::CachedStates;
+use crate::timeline_cache::Folds;
 
 /// Of how many runs it is cached whether work on them can continue.
 const CHECKED_RUNS: usize = 1000;
@@ -101,14 +101,6 @@ impl App {
         };
         let public = self.settings.public_url.as_ref().map(|url| url.path().trim_end_matches('/'));
         public.or_else(nested).unwrap_or_default()
-    }
-
-    /// Refuses a caller that may not start runs of a brain.
-    pub(crate) fn may_start(&self, caller: &Caller, brain: &str) -> Result<(), Problem> {
-        if caller.starts(brain) && (self.settings.may_start)(caller, brain) {
-            return Ok(());
-        }
-        Err(Problem::new(ProblemType::NotAllowed).detail(format!("the caller may not start runs of `{brain}`")))
     }
 
     /// Refuses a caller that does not decide about an item.

@@ -12,7 +12,7 @@ use futures::stream::{Stream, StreamExt as _, iter};
 use positronic_core::record::Seq;
 use serde::Serialize;
 
-use crate::lines::redacted_line;
+use crate::event_lines::redacted_line;
 use crate::long_answer::{cut, over, until_cut};
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::redact::Redact;

@@ -10,7 +10,7 @@ use positronic_core::record::{RunId, Seq};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
-use crate::recent::RunCache;
+use crate::run_cache::RunCache;
 
 /// How many runs are cached.
 const CACHED: usize = 16;

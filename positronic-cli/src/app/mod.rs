@@ -38,7 +38,7 @@ pub(crate) use runtime::block_on;
 pub(crate) use settings::Settings;
 pub(crate) use store::{
     Found, ProjectStore, Recorded, changed_runs, code_check, continued_conversation, current_folder, find_conversation,
-    find_run, format_of, lookup_run, new_id, open_run, parse_call, project_folder, relative, unclaimed_runs,
+    find_run, format_of, lookup_run, new_id, open_run, parse_call, project_folder, relative, runs_without_worker,
     without_password, write_conversation,
 };
 #[cfg(feature = "serve")]

@@ -30,7 +30,6 @@
 //! # let _ = counter;
 //! ```
 
-mod about;
 mod actions;
 mod approval;
 mod around;
@@ -57,6 +56,7 @@ mod stages;
 mod start_on;
 mod structured_actions;
 mod tool;
+mod tool_settings;
 mod trait_bounds;
 mod usage_panic;
 mod wait;

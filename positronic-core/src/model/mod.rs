@@ -94,6 +94,12 @@ pub trait Model: Send + Sync + 'static {
         self.inner().map_or(ActionFormat::Schema, Model::action_format)
     }
 
+    /// Returns whether it gives answers that were recorded elsewhere: each names the model that gave it, whichever model the request
+    /// names, and asking costs nothing.
+    fn is_replay(&self) -> bool {
+        self.inner().is_some_and(Model::is_replay)
+    }
+
     /// Returns the body that [`Model::call`] sends for the request, as a pure function.
     fn wire(&self, request: &ModelRequest) -> String;
 }
@@ -171,6 +177,10 @@ impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
 
     fn action_format(&self) -> ActionFormat {
         (**self).action_format()
+    }
+
+    fn is_replay(&self) -> bool {
+        (**self).is_replay()
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use self::continued::{ContinuedDialogue, handing_answer};
 use self::record::Record;
 pub(crate) use self::saved::PromptsPart;
-use super::history::{History, Past, Turn};
+use super::earlier_turns::{History, Past, Turn};
 use crate::record::{
     ContinuedLoop, Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState, ReplacedInput, RunId,
     Segment, Seq, Speaker, Start, Timestamp, ToolResult, Transcript, UserMessage, parent_of, segments_of,

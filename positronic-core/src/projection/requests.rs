@@ -6,7 +6,7 @@ use crate::record::{
     Transcript,
 };
 
-use super::history::History;
+use super::earlier_turns::History;
 use super::messages::said;
 use super::prompts::Prompts;
 use super::structured_actions::structured_request;

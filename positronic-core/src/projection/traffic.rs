@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::history::History;
+use super::earlier_turns::History;
 use super::prompts::Prompts;
 use super::requests::{iteration_request, question_request};
 use crate::machine::{IllegalEvent, REPLY, RunState};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 
-use super::client::feed::Feeds;
 use super::client::live::LiveDeltas;
+use super::client::sink_feed::Feeds;
 use super::conversation::histories::Histories;
 use super::detached::call::ToolExecutor;
 use super::serve::backoffs::{ResumeBackoffs, TriggerBackoffs};

@@ -40,7 +40,8 @@ mod verbs;
 mod worker;
 
 pub use client::answers::AnswerReader;
-pub use client::client::{Client, Delivered};
+pub use client::client::Client;
+pub use client::deliver_webhook::Delivered;
 pub use client::follow::RunUpdate;
 pub use client::fork::{Fork, ForkError};
 pub use client::handle::{RunError, RunHandle};

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::client::deliver_webhook::stored_webhook;
 use super::{Client, Delivered, Runner, SignalError, StartError, start};
 use crate::definition::{RunInput, StartOn};
 use crate::dsl::{IntoStartInput, Payload, ProjectWebhook, Runnable, Webhook, usage_panic};
@@ -188,7 +189,7 @@ pub(super) async fn deliver(
         return Ok(started);
     }
     // What was refused before is tried again, with the payload of now.
-    if client.stored_webhook(&id).await?.is_some_and(|mail| mail.refusal.is_some()) {
+    if stored_webhook(&client, &id).await?.is_some_and(|mail| mail.refusal.is_some()) {
         runner.store.discard(&id).await?;
     }
     loop {
@@ -197,7 +198,7 @@ pub(super) async fn deliver(
             return Ok(delivered);
         }
         // Without it in the mailbox, another process has delivered or refused it meanwhile.
-        if let Some(mail) = client.stored_webhook(&id).await? {
+        if let Some(mail) = stored_webhook(&client, &id).await? {
             return start_run(runner, starts, &mail).await;
         }
     }
@@ -221,7 +222,7 @@ impl ProjectWebhook {
         let delivered = client.deliver(id.clone(), self.name(), identifier, payload, actor).await?;
         // A run of older code may have waited for another type. What an earlier delivery under the id has stored stays.
         if let Delivered::Kept = delivered
-            && let Some(mail) = client.stored_webhook(&id).await?
+            && let Some(mail) = stored_webhook(client, &id).await?
             && let Err(reason) = self.check(&mail.payload)
         {
             client.store().discard(&id).await?;

@@ -20,7 +20,7 @@ use super::{code_check, resume, start, start_on};
 use crate::definition::{BrainDefinition, encode};
 use crate::dsl::Runnable;
 use crate::model::DeltaSink;
-use crate::record::{Actor, ModelError, ModelRequest, ModelResponse, RunId, Seq, SignalId, Start, Tier, Timer};
+use crate::record::{Actor, ModelError, ModelRequest, ModelResponse, RunId, Seq, Settings, SignalId, Start, Timer};
 use crate::store::StoreError;
 
 impl Runner {
@@ -309,10 +309,16 @@ impl Runner {
         ask_once(self, request, deltas).await
     }
 
-    /// Returns the name of the model that [`Runner::ask`] sends requests of a tier to, as `provider/model`.
+    /// Returns the model that answers a request with these settings, as `provider/model`: the one that they name of the tier's provider, else the
+    /// tier's. The answers of a recording do not depend on it.
     #[must_use]
-    pub fn model_name(&self, tier: Tier) -> String {
-        self.model_of(tier).name()
+    pub fn model_name(&self, settings: &Settings) -> String {
+        let model = self.model_of(settings.tier);
+        let own = model.name();
+        match (own.split_once('/'), &settings.model) {
+            (Some((provider, _)), Some(named)) if !model.is_replay() => format!("{provider}/{named}"),
+            _ => own,
+        }
     }
 
     /// Returns the conversation with this id. It need not have begun.

@@ -157,42 +157,33 @@ pub(super) fn nodes(value: &Value) -> u64 {
 /// Returns whether a definition of a schema refers to itself, also through others.
 pub(super) fn is_recursive(schema: &Value) -> bool {
     fn leads_back<'a>(root: &'a Value, at: &'a Value, open: &mut Vec<&'a str>, seen: &mut HashSet<&'a str>) -> bool {
-        match at {
-            Value::Object(fields) => {
-                let reference = fields.get("$ref").and_then(Value::as_str);
-                let is_back = reference.is_some_and(|reference| {
-                    let is_open = open.contains(&reference);
-                    if is_open || !seen.insert(reference) {
-                        return is_open;
-                    }
-                    open.push(reference);
-                    let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
-                    let is_back = target.is_none_or(|target| leads_back(root, target, open, seen));
-                    open.pop();
-                    is_back
-                });
-                is_back || fields.values().any(|inner| leads_back(root, inner, open, seen))
+        let is_back = at.get("$ref").and_then(Value::as_str).is_some_and(|reference| {
+            let is_open = open.contains(&reference);
+            if is_open || !seen.insert(reference) {
+                return is_open;
             }
-            Value::Array(items) => items.iter().any(|inner| leads_back(root, inner, open, seen)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-        }
+            open.push(reference);
+            let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
+            let is_back = target.is_none_or(|target| leads_back(root, target, open, seen));
+            open.pop();
+            is_back
+        });
+        is_back || within(at).any(|inner| leads_back(root, inner, open, seen))
     }
     leads_back(schema, schema, &mut vec!["#"], &mut HashSet::new())
 }
 
+/// Lists the values directly within a list or an object.
+fn within(value: &Value) -> impl Iterator<Item = &Value> {
+    let (items, fields) = (value.as_array(), value.as_object());
+    items.into_iter().flatten().chain(fields.into_iter().flat_map(Map::values))
+}
+
 fn count(value: &Value, nodes: &mut usize, text: &mut usize) {
     *nodes += 1;
-    match value {
-        Value::String(string) => *text += string.len(),
-        Value::Array(items) => items.iter().for_each(|item| count(item, nodes, text)),
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                *text += name.len();
-                count(field, nodes, text);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
+    *text += value.as_str().map_or(0, str::len);
+    *text += value.as_object().map_or(0, |fields| fields.keys().map(String::len).sum::<usize>());
+    within(value).for_each(|inner| count(inner, nodes, text));
 }
 
 /// Finds all anchors. It rejects embedded documents, whose references have another base.
@@ -237,25 +228,12 @@ fn find_anchors(
 }
 
 fn has_reference(value: &Value) -> bool {
-    match value {
-        Value::Object(fields) => {
-            REFERENCES.iter().any(|name| fields.get(*name).is_some_and(Value::is_string))
-                || fields.values().any(has_reference)
-        }
-        Value::Array(items) => items.iter().any(has_reference),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
+    REFERENCES.iter().any(|name| value.get(name).is_some_and(Value::is_string)) || within(value).any(has_reference)
 }
 
 /// Returns whether there is a field with one of these names.
 fn has_any(value: &Value, names: &[&str]) -> bool {
-    match value {
-        Value::Object(fields) => {
-            fields.iter().any(|(name, inner)| names.contains(&name.as_str()) || has_any(inner, names))
-        }
-        Value::Array(items) => items.iter().any(|item| has_any(item, names)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
+    names.iter().any(|name| value.get(name).is_some()) || within(value).any(|inner| has_any(inner, names))
 }
 
 /// Decodes percent-encoding; `None` if the result is not UTF-8.

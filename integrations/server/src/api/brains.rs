@@ -15,7 +15,7 @@ use super::items::List;
 use super::runs::next_model::NextModel;
 use crate::api::pending::items::Allowed;
 use crate::app::App;
-use crate::auth::{Caller, Scope};
+use crate::auth::{Caller, Scope, may_start};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};
 
@@ -120,7 +120,7 @@ fn item(app: &App, caller: &Caller, brain: &BrainDefinition, recent: Option<Rece
             .collect(),
         structure: recent.is_some().then(|| brain.structure()),
         starts_on: starts_on(app, &brain.title),
-        start: match (Allowed::to(app, caller, Scope::Run), app.may_start(caller, &brain.title)) {
+        start: match (Allowed::to(app, caller, Scope::Run), may_start(&app.settings, caller, &brain.title)) {
             (allowed, Err(_)) if allowed.allowed => Allowed::no(&"the caller may not start runs of this brain"),
             (allowed, _) => allowed,
         },

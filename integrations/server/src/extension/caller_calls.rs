@@ -7,7 +7,7 @@ use positronic_core::record::{Event, EventKind, Path, RunId, RunSummary, Seq, Si
 use serde_json::{Value, json};
 
 use crate::api::{Key, checked_code, code_differs};
-use crate::auth::Scope;
+use crate::auth::{Scope, may_start};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::RequestContext;
 
@@ -66,7 +66,7 @@ impl RequestContext {
     pub async fn answer_calls(&self, row: &RunSummary, results: &[CallResult]) -> Result<Seq, Problem> {
         self.require(Scope::Run)?;
         let (app, caller) = (&self.app, self.caller()?);
-        app.may_start(caller, &row.brain)?;
+        may_start(&app.settings, caller, &row.brain)?;
         let log = app.client.events(&row.run, Seq(0)).await?;
         let calls = caller_calls(&row.run, &log);
         let check = checked_code(app, row).await?;

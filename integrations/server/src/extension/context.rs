@@ -12,7 +12,7 @@ use crate::api::{
     Key, MessageFile, MessageRequest, SentMessage, conversation, given_options, of_conversation, send_once, user_for,
     user_of,
 };
-use crate::auth::Scope;
+use crate::auth::{Scope, may_start};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::RequestContext;
 
@@ -138,7 +138,7 @@ impl RequestContext {
         let ThreadMessage { thread, brain, text, id, options, files, caller_tools } = message;
         let (app, caller) = (&self.app, self.caller()?);
         let definition = app.brain(&brain)?;
-        app.may_start(caller, &brain)?;
+        may_start(&app.settings, caller, &brain)?;
         let options = given_options(app, &definition, options)?;
         let Some(text) = text else {
             if !files.is_empty() {

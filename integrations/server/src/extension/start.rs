@@ -7,7 +7,7 @@ use positronic_core::record::{RunId, RunSummary, Signal, SignalId, SignalKind, S
 use serde_json::Value;
 
 use crate::api::{given_options, of_start, user_for};
-use crate::auth::{Scope, secret};
+use crate::auth::{Scope, may_start, secret};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::RequestContext;
 
@@ -35,7 +35,7 @@ impl RequestContext {
     pub fn brains(&self) -> Result<Vec<Arc<BrainDefinition>>, Problem> {
         let caller = self.caller()?;
         let mut brains = self.app.settings.brains.definitions();
-        brains.retain(|brain| caller.may(Scope::Run) && self.app.may_start(caller, &brain.title).is_ok());
+        brains.retain(|brain| caller.may(Scope::Run) && may_start(&self.app.settings, caller, &brain.title).is_ok());
         Ok(brains)
     }
 
@@ -58,7 +58,7 @@ impl RequestContext {
         self.require(Scope::Run)?;
         let (app, caller) = (&self.app, self.caller()?);
         let definition = app.brain(&new.brain)?;
-        app.may_start(caller, &new.brain)?;
+        may_start(&app.settings, caller, &new.brain)?;
         let runner = app.starter(&new.brain).await?;
         let given = given_options(app, &definition, new.options)?;
         let options = given.unwrap_or_else(|| app.settings.brains.default_options(&definition));

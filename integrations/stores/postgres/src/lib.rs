@@ -62,13 +62,13 @@
 mod address;
 mod append;
 mod blobs;
-mod changes;
 mod connections;
 mod entries;
 mod failure;
 mod figures;
 mod leases;
 mod mailbox;
+mod notifications;
 mod options;
 mod query;
 mod rows;

@@ -14,9 +14,9 @@ use tokio::task::AbortHandle;
 
 use crate::address::{database, parsed};
 use crate::append::{Encoded, owned};
-use crate::changes::StoreChanges;
 use crate::connections::{Connections, Statement, get};
 use crate::failure::{DatabaseName, DbError, StatementKind};
+use crate::notifications::StoreChanges;
 use crate::options::PostgresOptions;
 use crate::{blobs, leases, query, schema, search};
 

@@ -7,7 +7,7 @@ use positronic_core::store::{Append, SavedPrompts, Snapshot, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::DbError;
-use super::group::Tx;
+use super::group_commit::Tx;
 use super::pending::{self, EncodedItem};
 use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
 use super::{blobs, due, mailbox, sinks, timers};

@@ -18,7 +18,7 @@ mod entries;
 mod failure;
 mod figures;
 mod file_identity;
-mod group;
+mod group_commit;
 mod leases;
 mod mailbox;
 mod options;

@@ -4,7 +4,7 @@ use positronic_core::record::{RunId, Status};
 use rusqlite::{OptionalExtension as _, params};
 
 use super::failure::DbError;
-use super::group::Tx;
+use super::group_commit::Tx;
 use super::rows::EVENTS;
 use super::{append, pending};
 

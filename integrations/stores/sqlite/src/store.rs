@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use positronic_core::store::StoreError;
 
 use super::failure::{DbError, StoreFile};
-use super::group::Tx;
+use super::group_commit::Tx;
 use super::leases::Workers;
 use super::options::{Durability, SqliteOptions};
 use super::reader::Readers;

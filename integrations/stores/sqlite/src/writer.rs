@@ -21,7 +21,7 @@ use rusqlite::Connection;
 
 use super::checkpointer::{self, CheckpointRequests};
 use super::failure::{DbError, StoreFile, store_closed};
-use super::group::{Answers, Committer, Job, Task, Tx};
+use super::group_commit::{Answers, Committer, Job, Task, Tx};
 
 /// How many jobs a commit takes at most.
 const GROUP: usize = 512;

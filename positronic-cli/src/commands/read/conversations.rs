@@ -5,7 +5,8 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use serde_json::json;
 
 use crate::app::{
-    Failure, ProjectStore, Recorded, Ui, find_conversation, format_of, output_path, unclaimed_runs, write_conversation,
+    Failure, ProjectStore, Recorded, Ui, find_conversation, format_of, output_path, runs_without_worker,
+    write_conversation,
 };
 use crate::cli::{
     ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Exit, Format,
@@ -27,7 +28,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
     let mut all = listed(&store, args).await?;
     let truncated = truncate(&mut all, args.limit, "last");
     let unclaimed =
-        unclaimed_runs(&store.client(), all.iter().map(|conversation| &conversation.summary.last), now).await?;
+        runs_without_worker(&store.client(), all.iter().map(|conversation| &conversation.summary.last), now).await?;
     if args.json {
         for ConversationRow { summary, last_message } in &all {
             let last = &summary.last;

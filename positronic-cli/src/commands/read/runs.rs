@@ -8,7 +8,7 @@ use positronic_core::runner::{Client, Clock as _, SystemClock};
 use positronic_core::store::RunFilter;
 use positronic_query::{QueryClock, QueryError, RunQuery, RunSearch, find_runs};
 
-use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, unclaimed_runs};
+use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, runs_without_worker};
 use crate::cli::{Exit, RunsArgs};
 use crate::render::{ShortIds, one_line, run_table, truncate, width};
 
@@ -19,7 +19,7 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
     let mut rows = listed(&client, args, now).await?;
     let truncated = truncate(&mut rows, args.limit, "last");
     let short = ShortIds::of(&client, rows.iter().map(|row| &row.run)).await?;
-    let unclaimed = unclaimed_runs(&client, rows.iter(), now).await?;
+    let unclaimed = runs_without_worker(&client, rows.iter(), now).await?;
     let changed = changed_runs(project, &store, rows.iter()).await;
     let unreadable = client.store().unreadable(&RunFilter::builder().limit(args.limit.get()).build()).await?;
     let damaged = rows.iter().filter_map(|row| Some((&row.run, changed.get(&row.run)?.as_ref().err()?)));

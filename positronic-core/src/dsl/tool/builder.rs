@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::definition::{DecodesFn, ExitsFn, Scope, ToolBody, ToolDefinition, ToolFn, UntypedReply, WaitsFn, decode};
-use crate::dsl::about::{About, about_methods, tool_id};
 use crate::dsl::approval::{reading, verdict};
 use crate::dsl::brain::{Brain, IntoBrain, Runnable};
 use crate::dsl::brain_tool::BrainTool;
 use crate::dsl::context::{CallData, ToolContext};
 use crate::dsl::reply::IntoReply;
 use crate::dsl::services::{Services, Within};
+use crate::dsl::tool_settings::{About, about_methods, tool_id};
 use crate::dsl::trait_bounds::{Agrees, Args, IntoVerdict, Options, Standalone, State, ToolArgs, Unset};
 use crate::dsl::usage_panic::usage_panic;
 use crate::dsl::wait::Wait;

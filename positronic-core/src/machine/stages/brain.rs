@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::fork_deadlines::postpone;
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
-use super::postpone::postpone;
 use crate::machine::close::end_brain;
 use crate::machine::conversation_budget::{budget_of, shared_of};
 use crate::machine::effect::{Effect, Next};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::brain::{nests_too_deep, too_deep};
+use super::fork_deadlines::postpone;
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor};
-use super::postpone::postpone;
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{BrainEnd, BrainFrame, GroupFrame, Intent, OpenFrame, Stage, Visit, Winner};
 use crate::machine::limits::Enclosing;

@@ -4,21 +4,21 @@ mod approvals;
 mod batch;
 mod call;
 mod call_fold;
-mod faults;
 mod fold;
 mod handoff;
 mod rerun;
+mod useless_answers;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub(in crate::machine) use approvals::{denial, denied_before};
-use faults::EMPTY;
 pub(crate) use rerun::given_up;
+use useless_answers::EMPTY;
 
+use super::fork_deadlines::{postpone, postpone_waits};
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
-use super::postpone::{postpone, postpone_waits};
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{
     BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, OpenFrame, OpenQuestion, Stage, Visit,
@@ -68,7 +68,7 @@ impl Frame for LoopFrame {
                 return;
             }
         }
-        if let Some(stopped) = faults::stopped(self) {
+        if let Some(stopped) = useless_answers::stopped(self) {
             out.effects.push(Effect::Append(vec![stopped]));
             return;
         }
@@ -94,7 +94,7 @@ impl Frame for LoopFrame {
                 }
             }
             LoopPhase::Answered => {
-                if faults::asks_again(self) && !self.exits {
+                if useless_answers::asks_again(self) && !self.exits {
                     out.effects.push(engine_message(self, EMPTY.to_owned()));
                 } else if self.exits {
                     out.effects.push(engine_message(self, nudge(self)));

@@ -6,18 +6,18 @@
 
 mod brain;
 mod branch;
+mod fork_deadlines;
 mod frame;
 mod group;
 mod guard;
 mod r#loop;
-mod postpone;
 mod repeat;
 mod step;
 mod table;
 mod wait;
 
+pub(super) use fork_deadlines::postpone_in_fork;
 pub(super) use frame::{Advance, Frame, OwnerState, Reason};
 pub(crate) use r#loop::given_up;
 pub(super) use r#loop::{denial, denied_before};
-pub(super) use postpone::postpone_in_fork;
 pub(super) use step::question_hash;

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::fork_deadlines::{postpone, postpone_waits};
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Visitor};
-use super::postpone::{postpone, postpone_waits};
 use crate::machine::effect::{Effect, Next};
 use crate::machine::frames::{BrainFrame, Intent, OpenFrame, Stage, WaitFrame, WaitOutcome};
 use crate::machine::limits::Enclosing;

@@ -270,6 +270,10 @@ impl Model for Cassette {
         self.header.action_format
     }
 
+    fn is_replay(&self) -> bool {
+        matches!(self.mode, Mode::Replay { .. })
+    }
+
     fn wire(&self, request: &ModelRequest) -> String {
         match &self.mode {
             Mode::Record(inner, _) => inner.wire(request),

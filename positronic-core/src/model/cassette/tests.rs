@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::model::NoDeltas;
 use crate::model::scripted::{Reply, ScriptedModel};
+use crate::model::wrap::Concurrency;
 use crate::prices::PriceTable;
 use crate::record::{Message, ModelErrorKind, Path, Settings, ToolSet, Transcript};
 
@@ -67,6 +68,15 @@ fn replay_returns_the_recorded_answers_in_any_order() {
     assert_eq!(outcomes[3].as_ref().unwrap().text(), "done");
     assert_eq!(replay.unused(), ["a signal after `Chat/0.0`"]);
     assert_eq!(replay.name(), "scripted/scripted");
+}
+
+#[test]
+fn only_replays_are_answered_by_other_models_than_requests_name() {
+    let replay = Arc::new(Cassette::replay(&recorded().to_text()).unwrap());
+
+    assert!(!recorded().is_replay());
+    assert!(replay.is_replay());
+    assert!(Concurrency::new(replay, 1).is_replay(), "a wrapper answers as the wrapped model does");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::record::Record;
 use crate::projection::dialogue::dialogue;
-use crate::projection::history::{History, Past, Turn, UnreadMessage};
+use crate::projection::earlier_turns::{History, Past, Turn, UnreadMessage};
 use crate::projection::messages::{messages, opening};
 use crate::record::{
     Assistant, ContinuedLoop, Dialogue, Message, Output, OutputKind, Path, Prompt, Segment, UserMessage,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::projection::dialogue::{count, dialogue, extend};
-use crate::projection::history::History;
+use crate::projection::earlier_turns::History;
 use crate::projection::messages::{messages, opening};
 use crate::record::{
     AnswerWithoutText, Approval, BatchPolicy, CallState, ContinuedLoop, Event, EventKind, FileRef, MadeBy, Message,

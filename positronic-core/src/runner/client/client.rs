@@ -4,23 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::Value;
-
-use super::children::after_end;
+use super::child_ends::after_end;
 use super::live::LiveDeltas;
 use super::signals::{Sent, SignalError, recordable, send};
-use crate::machine::{Refusal, RunState};
+use crate::machine::RunState;
 use crate::record::{
-    Actor, EventKind, MAX_DOCUMENT_BYTES, NewEvent, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Timer,
-    Timestamp, TriggerId, check_document, first_hidden,
+    Actor, EventKind, MAX_DOCUMENT_BYTES, NewEvent, Path, RunId, RunSummary, Seq, Signal, SignalKind, Timer, Timestamp,
+    TriggerId,
 };
 use crate::runner::worker::append::{Extras, append, append_of, follow, stamp, worker_of};
 use crate::runner::worker::load;
 use crate::runner::{Clock, Ids, SystemClock, UuidIds};
-use crate::store::{
-    DeliveryState, EventStore, InboundWebhook, PendingFilter, PendingItem, PostOutcome, StoreError, TimerFilter,
-};
+use crate::store::{EventStore, StoreError, TimerFilter};
 
 /// Sends signals to runs and reads them, from any process that opens the store.
 ///
@@ -43,33 +38,10 @@ use crate::store::{
 #[derive(Clone)]
 pub struct Client {
     store: Arc<dyn EventStore>,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     live: LiveDeltas,
-    max_document_bytes: usize,
-}
-
-/// The outcome of a webhook's delivery.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Delivered {
-    /// A run received it, now or by an earlier delivery of the same signal.
-    To {
-        /// The run.
-        run: RunId,
-        /// The event that records it.
-        seq: Seq,
-    },
-    /// No run waits for it yet; it stays in the mailbox.
-    Kept,
-}
-
-impl Delivered {
-    /// Returns whether the delivery has started the run that received it.
-    #[must_use]
-    pub const fn is_start(&self) -> bool {
-        matches!(self, Self::To { seq: Seq(0), .. })
-    }
+    pub(super) max_document_bytes: usize,
 }
 
 impl Client {
@@ -198,75 +170,6 @@ impl Client {
         Ok(sent)
     }
 
-    /// Delivers a webhook to the run that waits for it, or stores it until one does. The same id counts once. If
-    /// several runs wait for the same webhook, the one that has waited longest gets it; a fork gets it only if no
-    /// other run takes it.
-    ///
-    /// # Errors
-    ///
-    /// [`SignalError::Refused`] if the payload does not fit what a run waits for and no run takes it; it is then
-    /// not stored, unless it already was. [`SignalError::Store`] if the store fails; a retry under the same id is
-    /// safe.
-    pub async fn deliver(
-        &self,
-        id: SignalId,
-        webhook: &str,
-        identifier: &str,
-        payload: Value,
-        actor: Actor,
-    ) -> Result<Delivered, SignalError> {
-        check_document(&payload, self.max_document_bytes).map_err(|error| {
-            let what = format!("the payload of the webhook `{webhook}` cannot be stored");
-            Refusal::Misfit { what, reason: error.to_string() }
-        })?;
-        if let Some(char) = first_hidden(identifier) {
-            let what = format!("the identifier {identifier:?} of the webhook `{webhook}` is invalid");
-            let reason = format!("it has the character U+{:04X}, which lists do not show", u32::from(char));
-            return Err(Refusal::Misfit { what, reason }.into());
-        }
-        let at = self.clock.now();
-        let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
-        let expires = at.after(Self::KEEP);
-        let mail = InboundWebhook { id, webhook, identifier, payload, actor, at, expires, refusal: None };
-        // In the mailbox before the waiting runs are listed, so a run that begins to wait in between finds it
-        // there.
-        let posted = self.store.post(&mail).await?;
-        let mail = match posted {
-            PostOutcome::Delivered { run, seq } => return Ok(Delivered::To { run, seq }),
-            PostOutcome::New => mail,
-            // The first payload under an id counts.
-            PostOutcome::Duplicate => self.stored_webhook(&mail.id).await?.unwrap_or(mail),
-        };
-        let waits = PendingFilter::builder().webhook((mail.webhook.clone(), mail.identifier.clone())).build();
-        let (mut misfit, mut failed) = (None, None);
-        for waiter in self.forks_last(self.store.pending(&waits).await?).await {
-            match self.deliver_to(&waiter.run, &mail).await {
-                Ok(seq) => return Ok(Delivered::To { run: waiter.run, seq }),
-                // A run that waited for the same webhook took it from the mailbox.
-                Err(SignalError::Store(StoreError::Taken { run, seq, .. })) => return Ok(Delivered::To { run, seq }),
-                Err(SignalError::Refused(refusal @ Refusal::Misfit { .. })) => misfit = Some(refusal),
-                // It has its answer or has ended; another run may wait.
-                Err(SignalError::Refused(_)) => {}
-                // An unreadable run must not keep the others from their answer.
-                Err(SignalError::Store(error)) => failed = Some(error),
-            }
-        }
-        if let Some(error) = failed {
-            // It stays in the mailbox; a retry under the same id delivers it.
-            return Err(error.into());
-        }
-        // The run that took it after the post no longer waits and is not in the list.
-        let known = self.store.post(&mail).await?;
-        if let PostOutcome::Delivered { run, seq } = known {
-            return Ok(Delivered::To { run, seq });
-        }
-        let Some(refusal) = misfit else { return Ok(Delivered::Kept) };
-        if posted == PostOutcome::New || known == PostOutcome::New {
-            self.store.discard(&mail.id).await?;
-        }
-        Err(refusal.into())
-    }
-
     /// Lists triggers by due time, without loading a log.
     ///
     /// # Errors
@@ -294,32 +197,6 @@ impl Client {
         self.store().remove_timer(id).await
     }
 
-    /// A fork waits since its origin does. It exists to try things out, so it must not take the webhook from its
-    /// origin.
-    async fn forks_last(&self, waiters: Vec<PendingItem>) -> Vec<PendingItem> {
-        if waiters.len() < 2 {
-            return waiters;
-        }
-        let (mut first, mut forks) = (Vec::with_capacity(waiters.len()), Vec::new());
-        for waiter in waiters {
-            match self.store.run(&waiter.run).await {
-                Ok(row) if row.forked_from.is_some() => forks.push(waiter),
-                // It was removed in between.
-                Err(StoreError::NoSuchRun { .. }) => {}
-                // The delivery reports what is wrong with it.
-                Ok(_) | Err(_) => first.push(waiter),
-            }
-        }
-        first.append(&mut forks);
-        first
-    }
-
-    async fn deliver_to(&self, run: &RunId, mail: &InboundWebhook) -> Result<Seq, SignalError> {
-        let state = load::state(&*self.store, run).await?;
-        let sent = send(&*self.store, &*self.clock, run, state, &[mail.signal()], Some(mail)).await?;
-        Ok(sent.accepted.first().copied().unwrap_or_default())
-    }
-
     /// Appends a note to a run's log, unless the log has grown since its row was read.
     pub(in crate::runner) async fn note(&self, row: &RunSummary, kind: EventKind) -> Result<(), StoreError> {
         let before = load::state(&*self.store, &row.run).await?;
@@ -334,14 +211,6 @@ impl Client {
             Err(StoreError::Conflict { .. }) => Ok(()),
             appended => appended,
         }
-    }
-
-    /// Returns a webhook of the mailbox that no run has received.
-    pub(in crate::runner) async fn stored_webhook(&self, id: &SignalId) -> Result<Option<InboundWebhook>, StoreError> {
-        Ok(self.store.mailbox_entry(id).await?.and_then(|entry| match entry.delivery {
-            DeliveryState::Undelivered(mail) => Some(mail),
-            DeliveryState::Delivered { .. } => None,
-        }))
     }
 }
 

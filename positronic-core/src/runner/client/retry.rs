@@ -11,8 +11,7 @@ use super::fork::{Fork, ForkError, difference, fork_log};
 use super::signals::SignalError;
 use crate::machine::{FailedPlace, RunState, failed_place};
 use crate::record::{Actor, Event, RunId, RunSummary, Seq, SignalKind, Status, Timestamp, sha256};
-use crate::runner::code_check;
-use crate::runner::{Client, ResumeError, RunHandle, Runner};
+use crate::runner::{Client, ResumeError, RunHandle, Runner, code_check};
 use crate::store::StoreError;
 
 /// What a retry leads to.

@@ -192,8 +192,8 @@ impl Conversation {
                     self.cancel(last, "another message came").await?;
                 }
                 (None, _) => {
-                    let because = Because::Said(opening.clone());
-                    match self.next(last.as_ref(), &definition, &options, because, None).await {
+                    let start = Start { message: Some(opening.clone()), ..Start::default() };
+                    match self.next(last.as_ref(), &definition, &options, start).await {
                         Err(ConversationError::Start(StartError::Started { .. }))
                             if self.has_continued(last.as_ref()).await? => {}
                         begun => return begun,
@@ -217,7 +217,7 @@ impl Conversation {
         if let Some(last) = last.as_ref().filter(|last| !last.status.is_over()) {
             return Err(ConversationError::Open { run: last.run.clone() });
         }
-        self.next(last.as_ref(), &definition, &options, Because::Nothing, None).await
+        self.next(last.as_ref(), &definition, &options, Start::default()).await
     }
 
     /// Begins the next run for a due trigger. Returns `None` while the trigger must wait: for the end of the last
@@ -239,8 +239,9 @@ impl Conversation {
                     self.cancel(last, "a trigger is due").await?;
                 }
                 (None, _) => {
-                    let because = Because::Fired(fired);
-                    match self.next(last.as_ref(), &definition, &options, because, budget).await {
+                    // It has the budget of the run that set the trigger.
+                    let start = Start { fired: Some(fired), budget, ..Start::default() };
+                    match self.next(last.as_ref(), &definition, &options, start).await {
                         Err(ConversationError::Start(StartError::Started { .. }))
                             if self.has_continued(last.as_ref()).await? =>
                         {
@@ -351,26 +352,20 @@ impl Conversation {
         let reason = Some(reason.to_owned());
         let signal = self.signal(SignalKind::Cancel { reason });
         match self.runner.client().send(&last.run, signal).await {
-            Ok(_) => Ok(()),
-            // It ended in between.
-            Err(SignalError::Refused(_)) => Ok(()),
+            // It may have ended in between.
+            Ok(_) | Err(SignalError::Refused(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
+    /// Begins the next run with the message, the trigger or the budget of a start.
     async fn next(
         &self,
         last: Option<&RunSummary>,
         definition: &Arc<BrainDefinition>,
         options: &Value,
-        because: Because,
-        budget: Option<Budget>,
+        start: Start,
     ) -> Result<RunHandle<Value>, ConversationError> {
-        let (message, fired) = match because {
-            Because::Said(message) => (Some(message), None),
-            Because::Fired(fired) => (None, Some(fired)),
-            Because::Nothing => (None, None),
-        };
         let before = match last {
             Some(last) => load::state(&*self.runner.store, &last.run).await?,
             None => RunState::default(),
@@ -387,12 +382,9 @@ impl Conversation {
             actor: self.actor.clone(),
             conversation: Some(self.id.clone()),
             after: last.map(|last| last.run.clone()),
-            message,
-            fired,
-            // A trigger's run has the budget of the run that set the trigger.
-            budget: budget.or_else(|| self.each.clone()),
+            budget: start.budget.or_else(|| self.each.clone()),
             shared_budget,
-            ..Start::default()
+            ..start
         };
         Ok(start_run(&self.runner, Arc::clone(definition), options.clone(), start, taken_over).await?)
     }
@@ -424,14 +416,4 @@ fn message_signal(message: &UserMessage) -> Option<SignalId> {
 fn has_message(state: &RunState, message: &UserMessage) -> bool {
     let opening = state.start.message.as_ref().and_then(|opening| opening.id.as_ref());
     message_signal(message).is_some_and(|id| opening == message.id.as_ref() || state.signals.contains_key(&id))
-}
-
-/// The reason why the next run begins.
-enum Because {
-    /// A message.
-    Said(UserMessage),
-    /// A due trigger.
-    Fired(Fired),
-    /// A call of [`Conversation::start`].
-    Nothing,
 }

@@ -1,8 +1,7 @@
 //! Branches: which arm is chosen, and what begins with it.
 
 use crate::definition::{ArmBody, ArmDefinition, BranchStage, StageBody};
-use crate::error::caught_now;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, caught_now};
 use crate::machine::Outcome;
 use crate::record::{Change, Path};
 use crate::runner::worker::Worker;

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::definition::{GroupResults, GroupStage, StageBody, recordable};
-use crate::error::caught_now;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, caught_now};
 use crate::machine::{GroupBegun, GroupFrame, Outcome, Winner};
 use crate::record::{Change, EventKind, Failure, Path, Segment};
 use crate::runner::worker::Worker;

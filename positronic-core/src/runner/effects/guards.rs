@@ -10,7 +10,6 @@ pub(super) use self::calls::{check_call, check_edited_call, check_result};
 pub(super) use self::verdict::{Refused, apply};
 use crate::error::Error;
 use crate::machine::Replaced;
-use crate::model::{DeltaSink, Piece};
 
 /// What guards make of the messages for an iteration.
 pub(in crate::runner) struct CheckedInputs {
@@ -18,17 +17,4 @@ pub(in crate::runner) struct CheckedInputs {
     pub(super) replaced: Vec<Replaced>,
     /// Why a guard stops the loop.
     pub(super) stopped: Option<Error>,
-}
-
-/// Streams nothing.
-pub(super) struct Silent;
-
-impl DeltaSink for Silent {
-    fn piece(&self, _: Piece) {}
-
-    fn restart(&self) {}
-
-    fn has_reader(&self) -> bool {
-        false
-    }
 }

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, FusedFuture as _};
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::child_run::start_child;
 use super::files::store_file;
+use super::hook_limit::limit_hook;
 use super::report::{Report, Reports};
 use crate::definition::{BrainDefinition, Link, NewChild, ToolDefinition, recordable};
 use crate::error::{Error, Result};
@@ -240,29 +240,8 @@ impl Link for RunLink {
     }
 
     fn limit<'a>(&'a self, path: &'a Path, hook: BoxFuture<'a, ()>) -> BoxFuture<'a, Result<(), Duration>> {
-        Box::pin(async move {
-            let limit = self.hook_timeout;
-            let Some(clock) = self.shared.upgrade().map(|shared| Arc::clone(&shared.runner.clock)) else {
-                // The run has ended, and its worker drops the hook.
-                hook.await;
-                return Ok(());
-            };
-            let mut hook = hook.fuse();
-            loop {
-                let (before, was_open) = self.questions(path);
-                if clock.limit(limit, Box::pin(&mut hook)).await {
-                    return Ok(());
-                }
-                // A hook that has asked something meanwhile has the time again.
-                if !was_open && (before, false) == self.questions(path) {
-                    return Err(limit);
-                }
-                // It has completed after the limit of a clock that does not interrupt.
-                if hook.is_terminated() {
-                    return Ok(());
-                }
-            }
-        })
+        let clock = self.shared.upgrade().map(|shared| Arc::clone(&shared.runner.clock));
+        Box::pin(limit_hook(clock, self.hook_timeout, || self.questions(path), hook))
     }
 
     fn once<'a>(

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::ask::ask;
 use super::charge::{charged, charged_error};
+use super::guards::Refused;
 use super::guards::answers::AnswerGuards;
-use super::guards::{Refused, Silent};
 use super::plugin_hooks::{Passed, inspected};
 use super::report::EffectOutcome;
 use super::structured_actions::{Received, ask_for_actions};
@@ -13,7 +13,7 @@ use super::validate_calls::{IterationAnswer, validate_calls};
 use crate::definition::{LoopDefinition, Scope};
 use crate::error::Result;
 use crate::machine::{Answered, Outcome, Replaced, Validated};
-use crate::model::{DeltaSink, Model as _};
+use crate::model::{DeltaSink, Model as _, NoDeltas};
 use crate::projection::iteration_request;
 use crate::record::{AnswerFault, ModelError, ModelErrorKind, ModelResponse, Path};
 use crate::runner::worker::Worker;
@@ -47,7 +47,7 @@ pub(super) fn spawn(worker: &mut Worker, path: &Path, attempt: u32) {
                     ask_for_actions(&shared, &*model, &request, after, actions, definition, guards.hold_back()).await
                 }
                 None => {
-                    let shown = |show| if guards.hold_back() { Box::new(Silent) as Box<dyn DeltaSink> } else { show };
+                    let shown = |show| if guards.hold_back() { Box::new(NoDeltas) as Box<dyn DeltaSink> } else { show };
                     ask(&shared, &*model, &request, Some(after), shown).await.map(Received::Plain)
                 }
             };

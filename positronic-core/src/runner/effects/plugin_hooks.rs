@@ -7,8 +7,7 @@ use super::hook_limit::in_time;
 use crate::definition::{
     AnyPlugin, Inspected, Invocation, LoopDefinition, NextCall, PluginName, Scope, UntypedReply, Verdict,
 };
-use crate::error::{Error, Result};
-use crate::error::{caught, caught_now};
+use crate::error::{Error, Result, caught, caught_now};
 use crate::machine::{Overdue, Replaced, Veto};
 use crate::record::{ModelResponse, Part, PluginDocument, PluginStates};
 

@@ -5,8 +5,7 @@
 use serde_json::Value;
 
 use crate::definition::LoopDefinition;
-use crate::error::caught_now;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, caught_now};
 use crate::machine::{OpenUpdate, plugin_updated};
 use crate::record::{NewEvent, Path, PluginDocument, PluginStates};
 use crate::runner::worker::Worker;

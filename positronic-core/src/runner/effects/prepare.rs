@@ -204,17 +204,18 @@ fn priced(worker: &Worker, path: &Path, definition: &LoopDefinition) -> crate::R
              command line",
         ));
     };
-    let name = runner.model_of(definition.settings.tier).name();
-    let (provider, model) = name.split_once('/').unwrap_or(("", &name));
-    let model = definition.settings.model.as_deref().unwrap_or(model).to_owned();
-    // A cassette was recorded elsewhere, and each of its answers names the model.
-    let metadata = ResponseMetadata { provider: provider.to_owned(), model, ..ResponseMetadata::default() };
-    if provider == "cassette" || prices.price(&metadata).is_some() {
+    if runner.model_of(definition.settings.tier).is_replay() {
         return Ok(());
     }
-    let (provider, model) = (&metadata.provider, &metadata.model);
+    let name = runner.model_name(&definition.settings);
+    let (provider, model) = name.split_once('/').unwrap_or(("", &name));
+    let (provider, model) = (provider.to_owned(), model.to_owned());
+    let metadata = ResponseMetadata { provider, model, ..ResponseMetadata::default() };
+    if prices.price(&metadata).is_some() {
+        return Ok(());
+    }
     Err(crate::Error::new(format!(
-        "there is a limit of money, and the runner's prices of {} have none for `{provider}/{model}`",
+        "there is a limit of money, and the runner's prices of {} have none for `{name}`",
         prices.as_of
     )))
 }

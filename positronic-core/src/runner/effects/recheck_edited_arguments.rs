@@ -7,8 +7,7 @@
 use super::guards::check_edited_call;
 use super::validate_calls::gate;
 use crate::definition::{Invocation, LoopDefinition, Scope, ToolDefinition};
-use crate::error::caught_now;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, caught_now};
 use crate::runner::Clock;
 
 /// Checks the edited arguments of a call, whose flags say whether it ended its loop when the model proposed it.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::definition::{Scope, StateOwner, StateValue, ToolDefinition, Update};
-use crate::error::Result;
-use crate::error::caught_now;
+use crate::error::{Result, caught_now};
 use crate::machine::{StateChanges, plugin_steps};
 use crate::record::{Change, Path, PluginStates};
 use crate::runner::worker::Worker;

@@ -3,9 +3,8 @@
 use parking_lot::Mutex;
 
 use super::ask::ask;
-use super::guards::Silent;
 use crate::definition::LoopDefinition;
-use crate::model::{DeltaSink, Model, Piece};
+use crate::model::{DeltaSink, Model, NoDeltas, Piece};
 use crate::projection::{DecodedActions, ReasoningStream, decode_actions};
 use crate::record::{
     AnswerFault, DeltaKind, ModelError, ModelRequest, ModelResponse, Part, Seq, StructuredActions, ToolSet,
@@ -32,7 +31,7 @@ pub(super) async fn ask_for_actions(
     definition: Option<&LoopDefinition>,
     is_guarded: bool,
 ) -> Result<Received, ModelError> {
-    let shown = |show| if is_guarded { Box::new(Silent) as Box<dyn DeltaSink> } else { ReasoningOnly::before(show) };
+    let shown = |show| if is_guarded { Box::new(NoDeltas) as Box<dyn DeltaSink> } else { ReasoningOnly::before(show) };
     let response = ask(shared, model, request, Some(after), shown).await?;
     // It contains no action, and a retry would not help.
     let limit = request.settings.max_output_tokens;

@@ -9,7 +9,7 @@ use crate::definition::{AnyServices, BrainDefinition, ConfigureFn, NestedDefinit
 use crate::error::{Error, Result};
 use crate::machine::{RunState, Undoable};
 use crate::record::{EventKind, Path, Segment, Seq};
-use crate::runner::client::children::{UNDOES, cancel_children};
+use crate::runner::client::child_ends::{UNDOES, cancel_children};
 use crate::runner::worker::Worker;
 use crate::runner::worker::frames::Frames;
 use crate::runner::worker::restore::configured_again;

@@ -9,8 +9,7 @@ use serde_json::Value;
 use super::guards::{Refused, check_call};
 use super::state_owner::owner_scope;
 use crate::definition::{LoopDefinition, Scope, ToolDefinition};
-use crate::error::{Error, Result};
-use crate::error::{caught, caught_now};
+use crate::error::{Error, Result, caught, caught_now};
 use crate::machine::{Replaced, Validated};
 use crate::record::{
     ArgumentMistake, CallFlags, Gate, Path, ProposedCall, Repair, Segment, ToolCall, ToolSet, check_depth,

@@ -1,8 +1,7 @@
 //! How a stage that waits begins, and what its answer does to the state.
 
 use crate::definition::{StageBody, WaitStage};
-use crate::error::caught_now;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, caught_now};
 use crate::machine::{Outcome, WaitOutcome};
 use crate::record::{Change, Path};
 use crate::runner::worker::Worker;

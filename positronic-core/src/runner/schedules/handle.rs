@@ -5,8 +5,9 @@ use std::fmt;
 use crate::record::{InvalidName, TickCause, Timestamp, check_name};
 use crate::runner::Client;
 use crate::runner::start::MAX_OWNER_CHARS;
-use crate::schedule::{BackfillError, Overlap, PreviewedTime, Schedule, ScheduleRecord, SpecError, Tick, preview};
-use crate::schedule::{TickOutcome, tick_key};
+use crate::schedule::{
+    BackfillError, Overlap, PreviewedTime, Schedule, ScheduleRecord, SpecError, Tick, TickOutcome, preview, tick_key,
+};
 use crate::store::StoreError;
 
 /// The longest id, in bytes.
@@ -136,18 +137,14 @@ impl Schedules {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn list(&self) -> Result<ScheduleList, StoreError> {
-        let (mut all, mut after) = (ScheduleList::default(), None);
-        loop {
-            let page = self.page(after.as_deref()).await?;
-            let Some((last, _)) = page.last() else { return Ok(all) };
-            after = Some(last.clone());
-            for (id, entry) in page {
-                match Self::record(entry) {
-                    Ok(record) => all.schedules.push(record),
-                    Err(error) => all.unreadable.push(UnreadableSchedule { id, error }),
-                }
+        let mut all = ScheduleList::default();
+        for (id, record) in self.records().await? {
+            match record {
+                Ok(record) => all.schedules.push(record),
+                Err(error) => all.unreadable.push(UnreadableSchedule { id, error }),
             }
         }
+        Ok(all)
     }
 
     /// Returns a schedule, or `None`.

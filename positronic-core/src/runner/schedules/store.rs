@@ -24,6 +24,11 @@ fn ticks_of(schedule: &str) -> String {
     format!("tick/{schedule}")
 }
 
+/// Returns a key behind all that begin with a time.
+fn behind(time: Timestamp) -> String {
+    time_key(time) + "~"
+}
+
 fn encode(value: &impl Serialize) -> Result<Value, StoreError> {
     let unencodable = |error: serde_json::Error| StoreError::Failed { message: error.to_string() };
     serde_json::to_value(value).map_err(unencodable)
@@ -41,16 +46,28 @@ impl Schedules {
         Ok(Some((entry.revision, decode(SCHEDULE, entry)?)))
     }
 
-    /// Reads all records after a key, one page.
-    pub(super) async fn page(&self, after: Option<&str>) -> Result<Vec<(String, Entry)>, StoreError> {
-        let mut filter = EntryFilter::builder().kind(SCHEDULE).limit(PAGE).build();
-        filter.after = after.map(str::to_owned);
-        let page = self.client.store().entries(&filter).await?;
-        Ok(page.into_iter().map(|entry| (entry.key.clone(), entry)).collect())
+    /// Reads all records with their ids. One that cannot be decoded does not hide the others.
+    pub(super) async fn records(&self) -> Result<Vec<(String, Result<ScheduleRecord, StoreError>)>, StoreError> {
+        let entries = self.entries(SCHEDULE, None, None).await?;
+        Ok(entries.into_iter().map(|entry| (entry.key.clone(), decode(SCHEDULE, entry))).collect())
     }
 
-    pub(super) fn record(entry: Entry) -> Result<ScheduleRecord, StoreError> {
-        decode(SCHEDULE, entry)
+    /// Reads the entries of a kind after a key and up to another one, in pages.
+    async fn entries(&self, kind: &str, after: Option<String>, until: Option<&str>) -> Result<Vec<Entry>, StoreError> {
+        let mut filter = EntryFilter::builder().kind(kind).limit(PAGE).build();
+        filter.after = after;
+        let mut all = Vec::new();
+        loop {
+            let page = self.client.store().entries(&filter).await?;
+            let is_last = page.len() < PAGE;
+            filter.after = page.last().map(|entry| entry.key.clone());
+            all.extend(page);
+            let fitting = all.partition_point(|entry| until.is_none_or(|until| *entry.key <= *until));
+            if is_last || fitting < all.len() {
+                all.truncate(fitting);
+                return Ok(all);
+            }
+        }
     }
 
     /// Stores a changed record in place of the one with a revision. Returns `false` if another change came first.
@@ -100,23 +117,9 @@ impl Schedules {
 
     /// Lists the schedules that must be checked, with the time.
     pub(super) async fn due_checks(&self, now: Timestamp) -> Result<Vec<(String, String)>, StoreError> {
-        let (until, mut all) = (time_key(now), Vec::new());
-        let mut filter = EntryFilter::builder().kind(DUE).limit(PAGE).build();
-        loop {
-            let page = self.client.store().entries(&filter).await?;
-            let is_last = page.len() < PAGE;
-            filter.after = page.last().map(|entry| entry.key.clone());
-            for entry in page {
-                let Some((time, id)) = entry.key.split_once('/') else { continue };
-                if *time > *until {
-                    return Ok(all);
-                }
-                all.push((time.to_owned(), id.to_owned()));
-            }
-            if is_last {
-                return Ok(all);
-            }
-        }
+        let due = self.entries(DUE, None, Some(&behind(now))).await?;
+        let check = |entry: Entry| entry.key.split_once('/').map(|(time, id)| (time.to_owned(), id.to_owned()));
+        Ok(due.into_iter().filter_map(check).collect())
     }
 
     /// Removes the check of a schedule at a time at which it is not due.
@@ -207,24 +210,10 @@ impl Schedules {
         from: Timestamp,
         until: Timestamp,
     ) -> Result<BTreeMap<String, Tick>, StoreError> {
-        let mut filter = EntryFilter::builder().kind(ticks_of(&record.id)).limit(PAGE).build();
-        filter.after = Some(time_key(Timestamp(from.0.saturating_sub(1))) + "~");
+        let after = behind(Timestamp(from.0.saturating_sub(1)));
         let mut ticks = BTreeMap::new();
-        'pages: loop {
-            let page = self.client.store().entries(&filter).await?;
-            let is_last = page.len() < PAGE;
-            filter.after = page.last().map(|entry| entry.key.clone());
-            for entry in page {
-                let key = entry.key.clone();
-                let tick: Tick = decode("tick", entry)?;
-                if tick.nominal > until {
-                    break 'pages;
-                }
-                ticks.insert(key, tick);
-            }
-            if is_last {
-                break;
-            }
+        for entry in self.entries(&ticks_of(&record.id), Some(after), Some(&behind(until))).await? {
+            ticks.insert(entry.key.clone(), decode("tick", entry)?);
         }
         let unlisted = record.unlisted.iter().filter(|tick| (from..=until).contains(&tick.nominal));
         ticks.extend(unlisted.map(|tick| (tick.key(), tick.clone())));

@@ -51,23 +51,19 @@ impl Schedules {
     /// As [`Schedules::due`].
     pub async fn due_of_all(&self) -> Result<Vec<Timer>, StoreError> {
         let mut timers = Vec::new();
-        let (now, mut after) = (self.client.now(), None);
-        loop {
-            let page = self.page(after.as_deref()).await?;
-            let Some((last, _)) = page.last() else { return Ok(timers) };
-            after = Some(last.clone());
-            for (id, entry) in page {
-                let checked = match Self::record(entry) {
-                    Ok(record) if is_quiet(&record, now) => continue,
-                    Ok(_) => self.check(&id).await,
-                    Err(error) => Err(error.into()),
-                };
-                match checked {
-                    Ok(checked) => timers.extend(checked.into_iter().flat_map(|(_, due)| due)),
-                    Err(error) => self.note_unevaluated(&id, error).await,
-                }
+        let now = self.client.now();
+        for (id, record) in self.records().await? {
+            let checked = match record {
+                Ok(record) if is_quiet(&record, now) => continue,
+                Ok(_) => self.check(&id).await,
+                Err(error) => Err(error.into()),
+            };
+            match checked {
+                Ok(checked) => timers.extend(checked.into_iter().flat_map(|(_, due)| due)),
+                Err(error) => self.note_unevaluated(&id, error).await,
             }
         }
+        Ok(timers)
     }
 
     /// Notes in a schedule why its times cannot be computed, and logs it once.

@@ -3,6 +3,7 @@
 pub(super) mod backoffs;
 pub(super) mod drive;
 pub(super) mod load_permits;
+mod not_claimed;
 pub(super) mod quarantine;
 mod queue;
 pub(super) mod run_task;

@@ -17,8 +17,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::backoffs::{POLL, ResumeBackoffs, defer};
+use super::not_claimed::{NOTED_AFTER, NotClaimedHere};
 use super::quarantine::Quarantine;
-use crate::record::{ClaimRefusal, EventKind, RunId, RunSummary, Seq};
+use crate::record::{ClaimRefusal, RunId, RunSummary};
 use crate::runner::worker::append::worker_of;
 use crate::runner::worker::lease::LeaseKeeper;
 use crate::runner::{Client, ResumeError, Runner};
@@ -28,10 +29,6 @@ use crate::store::{Deferral, DueFilter, DueRun, GrownRuns, RunFilter, StoreError
 const RESERVED: Duration = Duration::from_mins(1);
 /// How long a quarantined run is hidden, on average.
 const QUARANTINED: Duration = Duration::from_secs(1);
-/// How long other workers have to claim a run that this one cannot, before its log says that no worker has claimed
-/// it.
-const NOTED_AFTER: Duration = Duration::from_secs(10);
-
 /// What a queue shares with its server. Clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Claims {
@@ -94,25 +91,14 @@ pub(super) struct WorkQueue {
     grown: Arc<GrownRuns>,
     /// When all runs are listed again.
     list: Instant,
-    /// The runs that cannot be claimed here, until their logs say so.
-    refused: HashMap<RunId, RefusedRun>,
-}
-
-/// A run that cannot be claimed here.
-struct RefusedRun {
-    /// The number of its next event at that time.
-    next: Seq,
-    since: Instant,
-    reason: ClaimRefusal,
-    message: String,
+    not_claimed: NotClaimedHere,
 }
 
 impl WorkQueue {
     pub(super) fn new(client: Client, claims: Claims, code: Option<String>, once: bool) -> Self {
         let own = claims.known.clone();
         let grown = GrownRuns::except(client.store(), move |run| own.have(run));
-        let (list, refused) = (Instant::now(), HashMap::new());
-        Self { client, claims, code, once, grown, list, refused }
+        Self { client, claims, code, once, grown, list: Instant::now(), not_claimed: NotClaimedHere::default() }
     }
 
     /// Waits until the next poll is worthwhile. Cancel-safe.
@@ -227,37 +213,10 @@ impl WorkQueue {
         !matches!(self.claims.backoffs.pause(self.client.store(), &row.run).await, Ok(None))
     }
 
-    /// Records once per claim in the log of each run refused that long ago that no worker claims it: after other workers had
-    /// time to, or when the server ends, since later ones with the same code skip the run. A failed append is retried with
-    /// the next list.
+    /// Records in the logs of the runs refused that long ago that no worker claims them.
     pub(super) async fn note_refusals(&mut self, after: Duration) {
-        let late: Vec<_> = self
-            .refused
-            .iter()
-            .filter(|(_, refused)| refused.since.elapsed() >= after)
-            .map(|(run, _)| run.clone())
-            .collect();
-        for run in late {
-            let Some(refused) = self.refused.remove(&run) else { continue };
-            if let Err(error) = self.note(&run, &refused).await {
-                tracing::warn!(%run, %error, "the log does not say yet that the run is not claimed");
-                self.refused.insert(run, refused);
-            }
-        }
-    }
-
-    async fn note(&self, run: &RunId, refused: &RefusedRun) -> Result<(), StoreError> {
-        let row = match self.client.store().run(run).await {
-            Ok(row) => row,
-            Err(StoreError::NoSuchRun { .. }) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        if row.refused.is_some() || row.next != refused.next {
-            return Ok(());
-        }
         let owner = self.claims.known.only().unwrap_or_default();
-        let (reason, message) = (refused.reason, refused.message.clone());
-        self.client.note(&row, EventKind::RunNotClaimed { owner, reason, message }).await
+        self.not_claimed.note(&self.client, &owner, after).await;
     }
 
     /// Checks a run again that was busy.
@@ -268,10 +227,7 @@ impl WorkQueue {
     /// Hides a run that cannot be claimed here until it changes: from this server, or from all with the same code. If no other worker
     /// claims it within ten seconds, or before the server ends, its log says so once, as `RUN_NOT_CLAIMED`, and its row says why.
     pub(super) async fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
-        let refused = RefusedRun { next: row.next, since: Instant::now(), reason, message: message.to_owned() };
-        if row.refused.is_none() {
-            self.refused.insert(row.run.clone(), refused);
-        }
+        self.not_claimed.add(row, reason, message);
         if let Ok((owner, code)) = self.names().await {
             // Models and prices may be others in the next process.
             let depends_on_code = matches!(reason, ClaimRefusal::NoBrain | ClaimRefusal::Changed);

@@ -24,15 +24,14 @@ use tokio::time::Instant;
 use super::backoffs::{TriggerBackoffs, after_claims};
 use super::load_permits::{LoadPermit, LoadPermits};
 use super::queue::{Claims, WorkQueue};
-use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
+use super::serve_event::{ClaimError, FindRunner, NotFired, ServeEvent};
 use super::triggers::may_retry;
 use crate::machine::SUSPECT;
 use crate::record::{RunId, RunSummary, Timer};
-use crate::runner::Release;
-use crate::runner::client::children::deliver_lost_ends;
+use crate::runner::client::child_ends::deliver_lost_ends;
 use crate::runner::client::durable_sinks::deliver_lost;
 use crate::runner::config::StoreState;
-use crate::runner::{Client, ConversationError, FireError, Firing, ResumeError, RunHandle, Runner, Settled};
+use crate::runner::{Client, ConversationError, FireError, Firing, Release, ResumeError, RunHandle, Runner, Settled};
 use crate::store::StoreError;
 
 /// How often due triggers and schedules are listed.
@@ -248,6 +247,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
         self.jobs.push(Box::pin(async move {
             let fired = async {
                 let found = server.find.for_trigger(&timer).await;
+                #[cfg(feature = "schedules")]
                 if let Err(none) = &found {
                     server.note_broken(&timer, none).await;
                 }
@@ -377,15 +377,13 @@ impl<F> Server<F> {
     }
 
     /// Notes in a schedule that no runner can ever start its tick here.
-    async fn note_broken(&self, timer: &Timer, none: &NoRunner) {
-        #[cfg(feature = "schedules")]
+    #[cfg(feature = "schedules")]
+    async fn note_broken(&self, timer: &Timer, none: &super::serve_event::NoRunner) {
         if let (Some(tick), Some(_)) = (&timer.scheduled, none.refusal)
             && let Err(error) = self.client.schedules().note_broken(tick, &none.message).await
         {
             tracing::warn!(%error, "cannot mark the schedule as broken");
         }
-        #[cfg(not(feature = "schedules"))]
-        let _ = (timer, none);
     }
 
     /// Makes a runner one of this server's, which share their pauses and suspects and leave it to the server to continue their runs.

@@ -27,68 +27,45 @@ use crate::store::{StoreError, Watcher};
 /// workers.
 #[derive(Clone)]
 pub(in crate::runner) struct Unattended {
-    tasks: Arc<Tasks>,
+    /// Gone when the runner and its clones are.
+    tasks: Weak<Tasks>,
     /// `None` in the tasks themselves, and in the runs that they continue.
-    _owner: Option<Arc<Owner>>,
+    _owner: Option<Arc<Tasks>>,
 }
 
 impl Unattended {
     /// Creates the share of a new runner.
     pub(in crate::runner) fn new() -> Self {
-        let tasks = Arc::new(Tasks(Mutex::new(Some(HashMap::new()))));
-        Self { _owner: Some(Arc::new(Owner(Arc::clone(&tasks)))), tasks }
-    }
-
-    /// Creates a share that does not keep a runner alive.
-    fn weak(&self) -> Self {
-        Self { tasks: Arc::clone(&self.tasks), _owner: None }
+        let tasks = Arc::new(Tasks::default());
+        Self { tasks: Arc::downgrade(&tasks), _owner: Some(tasks) }
     }
 }
 
-/// The task of each unattended run; `None` when the runner is gone.
-struct Tasks(Mutex<Option<HashMap<RunId, AbortHandle>>>);
+/// The task of each unattended run.
+#[derive(Default)]
+struct Tasks(Mutex<HashMap<RunId, AbortHandle>>);
 
 impl Tasks {
     /// Removes the current task, unless another one has replaced it.
     fn remove_current(&self, run: &RunId) {
-        if let Some(tasks) = &mut *self.0.lock()
-            && tasks.get(run).is_some_and(|task| Some(task.id()) == tokio::task::try_id())
-        {
+        let mut tasks = self.0.lock();
+        if tasks.get(run).is_some_and(|task| Some(task.id()) == tokio::task::try_id()) {
             tasks.remove(run);
         }
     }
 }
 
-struct Owner(Arc<Tasks>);
-
-impl Drop for Owner {
+impl Drop for Tasks {
     fn drop(&mut self) {
-        let tasks = self.0.0.lock().take();
-        tasks.into_iter().flat_map(HashMap::into_values).for_each(|task| task.abort());
-    }
-}
-
-/// A runner that holds no lease: other workers may claim its runs as soon as the runner itself is gone.
-struct WithoutLease {
-    runner: Runner,
-    lease: WeakKeeper,
-}
-
-impl WithoutLease {
-    fn of(runner: &Runner) -> Self {
-        let lease = runner.lease.downgrade();
-        let runner = Runner { unattended: runner.unattended.weak(), lease: LeaseKeeper::default(), ..runner.clone() };
-        Self { runner, lease }
-    }
-
-    fn wake(&self) -> Option<Runner> {
-        Some(Runner { lease: self.lease.upgrade()?, ..self.runner.clone() })
+        self.0.get_mut().values().for_each(AbortHandle::abort);
     }
 }
 
 /// The parts of a run that remain after its last handle.
 pub(in crate::runner) struct WithoutHandle {
-    runner: WithoutLease,
+    /// It holds no lease and does not count as live: other workers may claim its runs as soon as the runner itself is gone.
+    runner: Runner,
+    lease: WeakKeeper,
     run: RunId,
     definition: Arc<BrainDefinition>,
 }
@@ -96,14 +73,16 @@ pub(in crate::runner) struct WithoutHandle {
 impl WithoutHandle {
     /// Returns the parts of a run that a runner continues by itself.
     pub(in crate::runner) fn of(runner: &Runner, run: &RunId, definition: Arc<BrainDefinition>) -> Self {
-        Self { runner: WithoutLease::of(runner), run: run.clone(), definition }
+        let unattended = Unattended { _owner: None, ..runner.unattended.clone() };
+        let lease = runner.lease.downgrade();
+        let runner = Runner { unattended, lease: LeaseKeeper::default(), ..runner.clone() };
+        Self { runner, lease, run: run.clone(), definition }
     }
 
     /// Continues the run in a task of its own, unless its runner is gone. It replaces an earlier task of the run.
     pub(in crate::runner) fn keep(self) {
-        let shared = Arc::clone(&self.runner.runner.unattended.tasks);
+        let Some(shared) = self.runner.unattended.tasks.upgrade() else { return };
         let mut tasks = shared.0.lock();
-        let Some(tasks) = &mut *tasks else { return };
         let run = self.run.clone();
         let task = tokio::spawn(self.wait()).abort_handle();
         if let Some(earlier) = tasks.insert(run, task) {
@@ -113,7 +92,7 @@ impl WithoutHandle {
 
     /// Waits for work and continues the run, or waits until it has ended or is attended to elsewhere.
     async fn wait(self) {
-        let Runner { store, clock, unattended, .. } = &self.runner.runner;
+        let Runner { store, clock, unattended, .. } = &self.runner;
         let bell = Arc::new(Notify::new());
         store.watch(Some(&self.run), Arc::downgrade(&bell) as Weak<dyn Watcher>);
         // It is checked at once: an answer may have just arrived. Boxed, so that a waiting run takes little memory.
@@ -123,12 +102,14 @@ impl WithoutHandle {
                 () = sleep_until(&**clock, wake) => {}
             }
         }
-        unattended.tasks.remove_current(&self.run);
+        if let Some(tasks) = unattended.tasks.upgrade() {
+            tasks.remove_current(&self.run);
+        }
     }
 
     /// Checks the run, and continues it if it has unclaimed work.
     async fn check(&self) -> Checked {
-        let now = self.runner.runner.clock.now();
+        let now = self.runner.clock.now();
         self.continued(now).await.unwrap_or_else(|error| {
             tracing::warn!(run = %self.run, %error, "cannot read the run");
             Checked::Waits(Some(now.after(POLL)))
@@ -136,7 +117,7 @@ impl WithoutHandle {
     }
 
     async fn continued(&self, now: Timestamp) -> Result<Checked, StoreError> {
-        let (runner, run) = (&self.runner.runner, &self.run);
+        let (runner, run) = (&self.runner, &self.run);
         let row = match runner.store.run(run).await {
             Ok(row) => row,
             Err(StoreError::NoSuchRun { .. }) => return Ok(Checked::Gone),
@@ -152,7 +133,8 @@ impl WithoutHandle {
             return Ok(Checked::Waits(Some(now.after(left))));
         }
         // Only now is the runner revived: a check must not make a dropped runner count as live.
-        let Some(runner) = self.runner.wake() else { return Ok(Checked::Gone) };
+        let Some(lease) = self.lease.upgrade() else { return Ok(Checked::Gone) };
+        let runner = Runner { lease, ..runner.clone() };
         Ok(match runner.resume_with(run, None, Some(Arc::clone(&self.definition))).await {
             Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Checked::Gone,
             Err(ResumeError::Claimed { .. } | ResumeError::Quarantined { .. }) => Checked::Waits(Some(now.after(POLL))),

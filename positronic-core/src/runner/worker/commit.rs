@@ -7,7 +7,7 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 
 use super::append::{Extras, append_of};
 use super::draft::{Draft, OutcomeEvents};
-use super::saved::Saved;
+use super::snapshots::Saved;
 use super::stop::{Stop, passes};
 use super::timers::timers;
 use super::worker::Worker;

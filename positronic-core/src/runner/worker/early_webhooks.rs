@@ -5,7 +5,7 @@ use super::stop::Stop;
 use super::worker::Worker;
 use crate::machine::{REPLY, Refusal, RunState, pending, waits_since};
 use crate::record::{Path, Pending, Signal, SignalId, SignalKind, Timestamp, WaitSpec};
-use crate::runner::client::children::{cancel_orphan, deliver_ends};
+use crate::runner::client::child_ends::{cancel_orphan, deliver_ends};
 use crate::runner::client::signals::{SignalError, send};
 use crate::store::{InboundWebhook, StoreError};
 

@@ -10,15 +10,14 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
 use super::append::{Extras, append, append_of, follow, index};
-use super::stop::ResumeError;
-use super::stop::Stop;
+use super::stop::{ResumeError, Stop};
 use crate::definition::BrainDefinition;
 use crate::machine::RunState;
 use crate::projection::Prompts;
 use crate::record::{Event, RunId, RunSummary, Seq, Start, Timestamp};
 use crate::runner::Runner;
-use crate::runner::client::feed::{Feed, Feeds};
 use crate::runner::client::live::LiveRun;
+use crate::runner::client::sink_feed::{Feed, Feeds};
 use crate::runner::serve::backoffs::defer;
 use crate::store::{Deferral, StoreError, Watcher};
 

@@ -1,8 +1,7 @@
 //! Further tries of a nested brain that fails: the author's code says whether, and the log says when.
 
 use super::worker::Worker;
-use crate::error::Error;
-use crate::error::caught_now;
+use crate::error::{Error, caught_now};
 use crate::record::{EventKind, Failure, NewEvent};
 
 /// Adds `STEP_RETRY` before the failure of each brain that its stage tries again.

@@ -190,36 +190,22 @@ async fn take_all(worker: &mut Worker, first: Box<Report>) -> Result<(), Stop> {
 }
 
 async fn take(worker: &mut Worker, report: Box<Report>) -> Result<(), Stop> {
-    let is_lockstep = worker.shared.runner.settings.lockstep;
-    let at_once = match &*report {
-        _ if !is_lockstep => true,
-        Report::Question { .. } | Report::Value { .. } | Report::Child { .. } => true,
-        Report::Done { path, .. } => worker.flights.get(path).is_some_and(|flight| !flight.awaited),
-        Report::Output { .. } => false,
-    };
-    // A settled question may have stopped the last effect that lockstep waits for.
-    if at_once {
+    let is_awaited = |path: &Path| worker.flights.get(path).is_none_or(|flight| flight.awaited);
+    if let Some(report) = worker.held.pass(report, is_awaited) {
         record(worker, report).await?;
-    } else {
-        worker.held.push(*report);
     }
-    if is_lockstep { Box::pin(record_held(worker)).await } else { Ok(()) }
+    // A settled question may have stopped the last effect that lockstep waits for.
+    if worker.held.is_empty() { Ok(()) } else { Box::pin(record_held(worker)).await }
 }
 
-/// Settles the outcomes held back in lockstep, once no awaited effect is in flight.
+/// Records the outcomes held back in lockstep, once no awaited effect is in flight.
 async fn record_held(worker: &mut Worker) -> Result<(), Stop> {
-    let done = |held: &[Report], path: &Path| {
-        held.iter().any(|report| matches!(report, Report::Done { path: done, .. } if done == path))
-    };
-    if worker.flights.iter().all(|(path, flight)| !flight.awaited || done(&worker.held, path)) {
-        let mut held = std::mem::take(&mut worker.held);
-        held.sort_by_key(|report| report.path().sort_key());
-        for report in held {
-            if worker.draft.is_full() {
-                record_drafted(worker).await?;
-            }
-            record(worker, Box::new(report)).await?;
+    let awaited = worker.flights.iter().filter(|(_, flight)| flight.awaited).map(|(path, _)| path);
+    for report in worker.held.take_complete(awaited) {
+        if worker.draft.is_full() {
+            record_drafted(worker).await?;
         }
+        record(worker, Box::new(report)).await?;
     }
     Ok(())
 }

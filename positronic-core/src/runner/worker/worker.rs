@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 use super::draft::Draft;
 use super::frames::Frames;
 use super::lease::HeldLease;
+use super::lockstep::HeldReports;
 use super::registry::RunGuard;
 use super::shared::Shared;
 use super::stop::Stop;
@@ -43,7 +44,7 @@ pub(in crate::runner) struct Worker {
     /// The effects that have ended and whose outcomes are not appended yet.
     pub(in crate::runner) unrecorded: Vec<Path>,
     pub(super) incoming: mpsc::UnboundedReceiver<Box<Report>>,
-    pub(super) held: Vec<Report>,
+    pub(super) held: HeldReports,
     /// Whether the runner releases its runs.
     pub(super) leaves: watch::Receiver<bool>,
     /// Until when work in flight may end after that.
@@ -85,7 +86,7 @@ impl Worker {
             flights: BTreeMap::new(),
             unrecorded: Vec::new(),
             incoming,
-            held: Vec::new(),
+            held: HeldReports::new(shared.runner.settings.lockstep),
             leaves: shared.runner.state.registry.leaves(),
             leaves_at: None,
             shared: Arc::clone(shared),

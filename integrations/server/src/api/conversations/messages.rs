@@ -22,7 +22,7 @@ use crate::api::runs::new_run::{conversation, given_options, of_conversation, us
 use crate::api::runs::updates::{Update, updates};
 use crate::api::sums::CostSum;
 use crate::app::App;
-use crate::auth::{Caller, Scope};
+use crate::auth::{Caller, Scope, may_start};
 use crate::problem::{Problem, ProblemType};
 use crate::redact::redacted_then_cut;
 use crate::routes::{RequestContext, Route, created, json};
@@ -199,7 +199,7 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
     let (app, id) = (&cx.app, cx.param("conversation")?);
     let NewMessage { brain, text, files, options, user } = cx.json()?;
     let definition = app.brain(&brain)?;
-    app.may_start(cx.caller()?, &brain)?;
+    may_start(&app.settings, cx.caller()?, &brain)?;
     let options = given_options(app, &definition, options)?;
     let key = Key::of(&cx)?;
     let message = UserMessage::new(text).files(app.stored_files(files).await?);
@@ -256,7 +256,7 @@ pub(crate) async fn send_once(
     }
     // An open run gets the message, whatever its brain is.
     if let Some(last) = rows.first().filter(|last| !last.status.is_over()) {
-        app.may_start(caller, &last.brain)?;
+        may_start(&app.settings, caller, &last.brain)?;
     }
     // A conversation keeps its user: a message in the name of another one must not reach it.
     let user = match rows.first() {

@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use super::list::page;
 use super::updates::{Update, updates};
 use crate::api::items::head;
-use crate::lines::{SharedLines, redacted_line};
+use crate::event_lines::{SharedLines, redacted_line};
 use crate::problem::{Problem, ProblemType};
 use crate::redact::{AsIs, Redact};
 use crate::routes::{RequestContext, Route, json};

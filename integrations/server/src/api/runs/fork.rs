@@ -18,7 +18,7 @@ use super::signals::code_differs;
 use crate::api::idempotency::Key;
 use crate::api::items::{RunItem, head};
 use crate::app::App;
-use crate::auth::Scope;
+use crate::auth::{Scope, may_start};
 use crate::problem::{Problem, ProblemType};
 use crate::redact::with_secrets;
 use crate::routes::{RequestContext, Route, created, json};
@@ -263,7 +263,7 @@ async fn before(app: &App, run: &RunId, from: &str) -> Result<Seq, Problem> {
 async fn forked(cx: &RequestContext, at: Seq, changes: ForkChanges) -> Result<Response, Problem> {
     let (app, row, key) = (&cx.app, cx.run()?, Key::of(cx)?);
     let ForkChanges { options, overrides, results } = changes;
-    app.may_start(cx.caller()?, &row.brain)?;
+    may_start(&app.settings, cx.caller()?, &row.brain)?;
     let mut fork = Fork::builder().actor(cx.actor()?).overrides(overrides).build();
     let new = RunId::new(key.id(&format!("fork\n{}", row.run)));
     fork.run = Some(new.clone());

@@ -26,7 +26,7 @@ use super::estimate::EstimateItem;
 use super::events::EVENTS;
 use super::requests::{Asked, document};
 use crate::api::items::value;
-use crate::auth::Scope;
+use crate::auth::{Scope, may_start};
 use crate::problem::{FieldError, Problem, ProblemType};
 use crate::redact::Redact;
 use crate::routes::{RequestContext, Route, json};
@@ -110,14 +110,14 @@ async fn estimate(cx: RequestContext) -> Result<Response, Problem> {
     let trial = trial(&cx).await?;
     let (prices, redacted) = (cx.app.settings.prices.as_deref(), cx.app.settings.redact.is_some());
     let usage = trial.asked.answer().map(|(response, _)| response.metadata.usage);
-    let model = trial.model();
+    let model = trial.runner.model_name(&trial.request.settings);
     let model = model.split_once('/').unwrap_or(("", &model));
     json(&EstimateItem::of(model, &trial.request, (&trial.asked.request, usage), prices, redacted))
 }
 
 async fn send(cx: RequestContext) -> Result<Response, Problem> {
     let trial = trial(&cx).await?;
-    let model = trial.model();
+    let model = trial.runner.model_name(&trial.request.settings);
     let Trial { runner, request, .. } = trial;
     let (app, by) = (Arc::clone(&cx.app), cx.caller()?.subject().to_owned());
     let place = format!("{} {}", cx.run()?.run, cx.param("seq")?);
@@ -207,25 +207,10 @@ struct Trial {
     asked: Asked,
 }
 
-/// The provider of cassettes, which answer whatever model a request names.
-const CASSETTE: &str = "cassette";
-
-impl Trial {
-    /// Returns the model that is asked, as `provider/model`. The recorded model may be one that this server does not have.
-    fn model(&self) -> String {
-        let settings = &self.request.settings;
-        let own = self.runner.model_name(settings.tier);
-        match (own.split_once('/'), &settings.model) {
-            (Some((provider, _)), Some(named)) if provider != CASSETTE => format!("{provider}/{named}"),
-            _ => own,
-        }
-    }
-}
-
 async fn trial(cx: &RequestContext) -> Result<Trial, Problem> {
     let (app, row) = (&cx.app, cx.run()?);
     let changes: RequestChanges = cx.json()?;
-    app.may_start(cx.caller()?, &row.brain)?;
+    may_start(&app.settings, cx.caller()?, &row.brain)?;
     let brain = app.brain(&row.brain)?;
     let mut asked = Asked::read(app, row, cx.seq("seq")?).await?;
     if asked.request.settings.in_code {

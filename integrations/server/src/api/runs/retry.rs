@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::signals::code_differs;
-use crate::auth::Scope;
+use crate::auth::{Scope, may_start};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};
 
@@ -37,7 +37,7 @@ struct Retry {
 
 async fn retry(cx: RequestContext) -> Result<Response, Problem> {
     let (app, row) = (&cx.app, cx.run()?);
-    app.may_start(cx.caller()?, &row.brain)?;
+    may_start(&app.settings, cx.caller()?, &row.brain)?;
     let runner = match app.brain(&row.brain) {
         Ok(_) => app.settings.brains.runner(&row.brain).await.ok(),
         Err(_) => None,

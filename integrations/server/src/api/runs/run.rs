@@ -16,7 +16,7 @@ use super::wait::{Wait, WaitQuery};
 use crate::api::items::{RunRow, StatusName, head, value};
 use crate::api::pending::items::{Allowed, PendingItem};
 use crate::app::App;
-use crate::auth::{Caller, Scope};
+use crate::auth::{Caller, Scope, may_start};
 use crate::continuation::Continuation;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::AsIs;
@@ -174,7 +174,7 @@ fn actions(
         (allowed, _) => allowed,
     };
     let brain = state.root.as_deref().map_or("", |root| &root.title);
-    let for_starters = |allowed: Allowed| match app.may_start(caller, brain) {
+    let for_starters = |allowed: Allowed| match may_start(&app.settings, caller, brain) {
         Err(_) if allowed.allowed => Allowed::no(&"the caller may not start such runs"),
         _ => allowed,
     };

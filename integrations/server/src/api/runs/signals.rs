@@ -10,7 +10,7 @@ use super::continuation::checked_code;
 use crate::api::conversations::attachments::{MAX_FILES_BODY, MessageFile};
 use crate::api::idempotency::Key;
 use crate::app::App;
-use crate::auth::Scope;
+use crate::auth::{Scope, may_start};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};
 
@@ -86,7 +86,7 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
         return Err(Problem::scope_missing(&[needed]));
     }
     if needed == Scope::Run {
-        app.may_start(caller, &cx.run()?.brain)?;
+        may_start(&app.settings, caller, &cx.run()?.brain)?;
     }
     let kind = match body {
         NewSignal::Pause {} => SignalKind::Pause,

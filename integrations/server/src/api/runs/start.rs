@@ -12,7 +12,7 @@ use super::wait::{Wait, WaitQuery};
 use crate::api::conversations::messages::{MessageRequest, send_once};
 use crate::api::idempotency::Key;
 use crate::api::items::RunItem;
-use crate::auth::Scope;
+use crate::auth::{Scope, may_start};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, created};
 
@@ -72,7 +72,7 @@ async fn start(cx: RequestContext) -> Result<Response, Problem> {
     let (app, caller, wait) = (&cx.app, cx.caller()?, Wait::of(&cx)?);
     let body: NewRunBody = cx.json()?;
     let definition = app.brain(&body.brain)?;
-    app.may_start(caller, &body.brain)?;
+    may_start(&app.settings, caller, &body.brain)?;
     let runner = app.starter(&body.brain).await?;
     let given = given_options(app, &definition, body.options)?;
     let options = given.unwrap_or_else(|| app.settings.brains.default_options(&definition));

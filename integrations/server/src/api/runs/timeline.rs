@@ -15,10 +15,10 @@ use super::events::EVENTS;
 use super::updates::{Update, updates};
 use crate::api::items::value;
 use crate::app::App;
-use crate::folds::Fold;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::routes::{RequestContext, Route, json};
 use crate::sse;
+use crate::timeline_cache::Fold;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![

@@ -16,7 +16,7 @@ use crate::api::idempotency::Key;
 use crate::api::items::{List, PageQuery};
 use crate::api::runs::list::page;
 use crate::api::runs::new_run::given_options;
-use crate::auth::Scope;
+use crate::auth::{Scope, may_start};
 use crate::cursor;
 use crate::problem::{FieldError, Problem, ProblemType};
 use crate::redact::with_secrets;
@@ -269,7 +269,7 @@ async fn put(cx: RequestContext) -> Result<Response, Problem> {
     let id = cx.param("schedule")?;
     let body: ScheduleBody = cx.json()?;
     let definition = cx.app.brain(&body.brain)?;
-    cx.app.may_start(cx.caller()?, &body.brain)?;
+    may_start(&cx.app.settings, cx.caller()?, &body.brain)?;
     let default = || cx.app.settings.brains.default_options(&definition);
     let mut schedule = body.schedule(default)?;
     let known = cx.app.client.schedules().get(id).await?.map(|known| known.schedule);
@@ -317,14 +317,14 @@ async fn pause(cx: RequestContext) -> Result<Response, Problem> {
 
 async fn resume(cx: RequestContext) -> Result<Response, Problem> {
     let record = known(&cx).await?;
-    cx.app.may_start(cx.caller()?, &record.schedule.brain)?;
+    may_start(&cx.app.settings, cx.caller()?, &record.schedule.brain)?;
     let resumed = cx.app.client.schedules().resume(&record.id).await;
     with_etag(&cx, resumed.map_err(problem)?, StatusCode::OK).await
 }
 
 async fn trigger(cx: RequestContext) -> Result<Response, Problem> {
     let (record, body) = (known(&cx).await?, cx.json::<TriggerBody>()?);
-    cx.app.may_start(cx.caller()?, &record.schedule.brain)?;
+    may_start(&cx.app.settings, cx.caller()?, &record.schedule.brain)?;
     let (key, id) = (Key::of(&cx)?, &record.id);
     let reserved = reserved(&cx, &key, id, body.overlap).await?;
     let overlap = body.overlap.map(Overlap::from);
@@ -336,7 +336,7 @@ async fn trigger(cx: RequestContext) -> Result<Response, Problem> {
 
 async fn backfill(cx: RequestContext) -> Result<Response, Problem> {
     let (record, body) = (known(&cx).await?, cx.json::<BackfillBody>()?);
-    cx.app.may_start(cx.caller()?, &record.schedule.brain)?;
+    may_start(&cx.app.settings, cx.caller()?, &record.schedule.brain)?;
     let id = &record.id;
     let overlap = body.overlap.map_or(Overlap::BufferAll, Overlap::from);
     let filled = schedules(&cx)?.backfill(id, body.from.0, body.until.0, overlap).await;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{REMOVED, SqliteStore};
 use crate::append::{self, Encoded};
-use crate::group::Tx;
+use crate::group_commit::Tx;
 use crate::options::Durability;
 use crate::rows::encode;
 use crate::{blobs, due, entries, figures, mailbox, pending, query, remove, sinks, sums, timers};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::approvals::denial;
-use super::faults::progressed;
+use super::useless_answers::progressed;
 use crate::machine::frames::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Values};
 use crate::machine::stages::frame::Reason;
 use crate::machine::stages::step::record_value;

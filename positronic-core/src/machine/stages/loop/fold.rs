@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::call_fold::call_event;
-use super::faults::record_fault;
 use super::handoff::{follow_begin, follow_end, handing_back};
+use super::useless_answers::record_fault;
 use crate::machine::frames::known_contents::KnownContent;
 use crate::machine::frames::{Intent, LoopFrame, LoopPhase, OpenQuestion, OpenUpdate, RejectedAnswer};
 use crate::machine::stages::frame::{OwnerState, Reason};

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::verdict::{Refused, apply, verdict};
 use crate::definition::{CheckedAnswer, LoopGuard, LoopGuardCheck, Scope};
-use crate::error::caught_now;
 use crate::machine::Replaced;
 use crate::record::{ModelResponse, Path};
 use crate::runner::effects::guards::applicable::guards_at;
@@ -43,7 +42,7 @@ impl AnswerGuards {
             let LoopGuardCheck::Answer(check) = &guard.check else { continue };
             let at = self.at.about_answer();
             let given = CheckedAnswer { answer: Arc::new(response.clone()), at: at.clone() };
-            let verdict = verdict(scope, &at, caught_now(|| Ok(check(scope.clone(), given)))).await;
+            let verdict = verdict(scope, &at, check, given).await;
             apply(&guard.name, verdict, response, replaced)?;
         }
         Ok(())

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::verdict::{Refused, replacement, verdict};
+use super::verdict::{Refused, as_text, replacement, verdict};
 use crate::definition::{CheckFn, CheckedValue, LoopDefinition, LoopGuardCheck, Scope, UntypedReply};
-use crate::error::caught_now;
 use crate::error::{Error, Result};
 use crate::machine::Replaced;
 use crate::record::Path;
@@ -67,7 +66,7 @@ pub(in crate::runner::effects) async fn check_result(
     let Some(brief) = reply.brief.take() else { return Ok(()) };
     let mut brief = Arc::new(Value::String(brief));
     check_value(definition, of_results, scope, at, &mut brief, replaced).await.map_err(refused)?;
-    reply.brief = Some(brief.as_str().map_or_else(|| brief.to_string(), str::to_owned));
+    reply.brief = Some(as_text(&brief));
     Ok(())
 }
 
@@ -83,7 +82,7 @@ async fn check_value(
     for guard in definition.into_iter().flat_map(|definition| &definition.guards) {
         let Some(check) = of_kind(&guard.check) else { continue };
         let given = CheckedValue { tool: tool.to_owned(), value: Arc::clone(value), at: at.clone() };
-        let verdict = verdict(scope, at, caught_now(|| Ok(check(scope.clone(), given)))).await;
+        let verdict = verdict(scope, at, &check, given).await;
         if let Some(other) = replacement(&guard.name, verdict)? {
             let original = Arc::unwrap_or_clone(std::mem::replace(value, Arc::new(other)));
             replaced.push(Replaced { guard: guard.name.clone(), value: original, input: None });

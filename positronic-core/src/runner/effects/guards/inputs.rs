@@ -5,10 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::CheckedInputs;
-use super::verdict::{replacement, verdict};
+use super::verdict::{as_text, replacement, verdict};
 use crate::definition::{CheckedInput, LoopDefinition, LoopGuard, LoopGuardCheck, Scope};
 use crate::error::Error;
-use crate::error::caught_now;
 use crate::machine::{Replaced, Veto};
 use crate::record::{Path, ReplacedInput, UserMessage};
 use crate::runner::effects::guards::applicable::guards_at;
@@ -45,11 +44,11 @@ impl InputGuards {
             for (guard, scope) in &self.guards {
                 let LoopGuardCheck::Input(check) = &guard.check else { continue };
                 let given = CheckedInput { message: Arc::new(message.clone()), at: self.at.clone() };
-                let verdict = verdict(scope, &self.at, caught_now(|| Ok(check(scope.clone(), given)))).await;
+                let verdict = verdict(scope, &self.at, check, given).await;
                 match replacement(&guard.name, verdict) {
                     Ok(None) => continue,
                     Ok(Some(text)) => {
-                        message.text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+                        message.text = as_text(&text);
                         by = Some(guard.name.clone());
                     }
                     Err(refused) => {

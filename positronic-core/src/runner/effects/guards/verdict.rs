@@ -1,10 +1,9 @@
 //! What becomes of a guard's verdict: it lets pass, replaces, refuses with feedback, or stops the loop.
 
-use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::definition::{Scope, Verdict};
-use crate::error::{Error, Result};
+use crate::definition::{CheckFn, Scope, Verdict};
+use crate::error::{Error, caught_now};
 use crate::machine::{RefusingGuard, Replaced, Veto};
 use crate::record::{ModelResponse, Part, Path};
 use crate::runner::effects::hook_limit::in_time;
@@ -45,6 +44,11 @@ pub(super) fn replacement(guard: &str, verdict: Verdict) -> Result<Option<Value>
     }
 }
 
+/// Returns what a guard puts in the place of a text.
+pub(super) fn as_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 /// Applies a verdict to an answer.
 pub(in crate::runner::effects) fn apply(
     guard: &str,
@@ -55,16 +59,16 @@ pub(in crate::runner::effects) fn apply(
     let Some(text) = replacement(guard, verdict)? else { return Ok(()) };
     let value = Value::String(response.text());
     replaced.push(Replaced { guard: guard.to_owned(), value, input: None });
-    let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+    let text = as_text(&text);
     // What the model thought, and what only its provider reads, may have the same contents.
     response.parts.retain(|part| matches!(part, Part::Call { .. }));
     response.parts.insert(0, Part::Text { text });
     Ok(())
 }
 
-/// Runs a check. One that fails lets nothing pass.
-pub(super) async fn verdict(scope: &Scope, at: &Path, check: Result<BoxFuture<'static, Result<Verdict>>>) -> Verdict {
-    let verdict = match check {
+/// Runs a check of a value. One that fails lets nothing pass.
+pub(super) async fn verdict<T: Send>(scope: &Scope, at: &Path, check: &CheckFn<T>, given: T) -> Verdict {
+    let verdict = match caught_now(|| Ok(check(scope.clone(), given))) {
         Ok(check) => in_time(scope, at, "it", check).await,
         Err(error) => Err(error),
     };

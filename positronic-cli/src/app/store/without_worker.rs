@@ -7,7 +7,7 @@ use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
 /// Finds the runs that have work and no live worker.
-pub(crate) async fn unclaimed_runs(
+pub(crate) async fn runs_without_worker(
     client: &Client,
     rows: impl Iterator<Item = &RunSummary>,
     now: Timestamp,

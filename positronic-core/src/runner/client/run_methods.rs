@@ -1,30 +1,56 @@
 //! What a client does with whole runs: reads, follows, imports, forks, retries and removes them.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
-use indexmap::IndexSet;
+use serde_json::Value;
 
 use super::answers::AnswerReader;
 use super::client::Client;
+use super::deliver_webhook::{Delivered, deliver_webhook};
 use super::follow::{RunUpdate, follow_log};
 use super::fork::{Fork, ForkError, end_of_transition, fork_log};
+use super::prune::{prune, removable};
 use super::retry::{Retried, RetryError, failed_log, retry};
+use super::signals::SignalError;
 use super::undo::{UndoError, undo};
 use crate::machine::{RunState, hears_mail, status_since};
 use crate::prices::PriceTable;
 use crate::projection::{Costs, History, Prompts, RunFile, files};
-use crate::record::{Actor, Event, FileRef, Path, RunId, RunSummary, Seq, Status};
+use crate::record::{Actor, Event, FileRef, Path, RunId, RunSummary, Seq, SignalId, Status};
 use crate::runner::Conversations;
 #[cfg(feature = "schedules")]
 use crate::runner::Schedules;
 use crate::runner::conversation::histories::Histories;
 use crate::runner::worker::append::{Extras, append, append_of, follow};
 use crate::runner::worker::load;
-use crate::store::{RunFilter, RunPages, StoreError, swept_before};
+use crate::store::{InboundWebhook, StoreError, swept_before};
 
 impl Client {
+    /// Delivers a webhook to the run that waits for it, or stores it until one does. The same id counts once. If
+    /// several runs wait for the same webhook, the one that has waited longest gets it; a fork gets it only if no
+    /// other run takes it.
+    ///
+    /// # Errors
+    ///
+    /// [`SignalError::Refused`] if the payload does not fit what a run waits for and no run takes it; it is then
+    /// not stored, unless it already was. [`SignalError::Store`] if the store fails; a retry under the same id is
+    /// safe.
+    pub async fn deliver(
+        &self,
+        id: SignalId,
+        webhook: &str,
+        identifier: &str,
+        payload: Value,
+        actor: Actor,
+    ) -> Result<Delivered, SignalError> {
+        let at = self.now();
+        let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
+        let expires = at.after(Self::KEEP);
+        let webhook = InboundWebhook { id, webhook, identifier, payload, actor, at, expires, refusal: None };
+        deliver_webhook(self, webhook).await
+    }
+
     /// Reads a run's events from a number on.
     ///
     /// # Errors
@@ -284,21 +310,7 @@ impl Client {
     ///
     /// [`StoreError`] if the store fails; what was removed until then stays removed.
     pub async fn prune(&self, runs: &[RunSummary]) -> Result<Vec<RunId>, StoreError> {
-        let mut removable = self.removable(runs).await?;
-        let count = self.store().remove(&removable).await?;
-        self.sweep().await?;
-        if count < removable.len() {
-            // Another process has just begun a run after one of them.
-            let mut left: HashSet<RunId> = HashSet::new();
-            for run in &removable {
-                match self.store().run(run).await {
-                    Err(StoreError::NoSuchRun { .. }) => {}
-                    _ => _ = left.insert(run.clone()),
-                }
-            }
-            removable.retain(|run| !left.contains(run));
-        }
-        Ok(removable)
+        prune(self, runs).await
     }
 
     /// Returns which of these runs [`Client::prune`] would remove. A run precedes those that it continues.
@@ -307,36 +319,6 @@ impl Client {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn removable(&self, runs: &[RunSummary]) -> Result<Vec<RunId>, StoreError> {
-        let mut removable: IndexSet<RunId> =
-            runs.iter().filter(|row| row.status.is_over()).map(|row| row.run.clone()).collect();
-        if runs.iter().all(|row| row.conversation.is_none()) {
-            return Ok(removable.into_iter().collect());
-        }
-        let before = self.predecessors().await?;
-        for (run, after) in &before {
-            // A run that stays anyway has its own walk.
-            let mut needed = Some(after).filter(|_| !removable.contains(run));
-            while let Some(run) = needed.filter(|run| removable.shift_remove(*run)) {
-                needed = before.get(run);
-            }
-        }
-        let mut earlier_first = IndexSet::new();
-        for run in removable.iter().rev() {
-            let new = |run: &&RunId| removable.contains(*run) && !earlier_first.contains(*run);
-            let chain = std::iter::successors(Some(run).filter(new), |run| before.get(*run).filter(new));
-            let chain: Vec<_> = chain.collect();
-            earlier_first.extend(chain.into_iter().rev());
-        }
-        Ok(earlier_first.into_iter().rev().cloned().collect())
-    }
-
-    /// Returns the previous run of each run that continues one.
-    async fn predecessors(&self) -> Result<HashMap<RunId, RunId>, StoreError> {
-        let mut before = HashMap::new();
-        let mut pages = RunPages::new(self.store(), RunFilter::builder().conversations(true).build());
-        while let Some(page) = pages.next().await? {
-            before.extend(page.into_iter().filter_map(|row| Some((row.run, row.after?))));
-        }
-        Ok(before)
+        removable(self, runs).await
     }
 }
