@@ -4,6 +4,7 @@ mod approvals;
 mod batch;
 mod call;
 mod call_fold;
+mod engine_messages;
 mod fold;
 mod handoff;
 mod rerun;
@@ -14,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(in crate::machine) use approvals::{denial, denied_before};
+use engine_messages::{EMPTY, engine_message, nudge, summary_request};
 pub(crate) use rerun::given_up;
-use useless_answers::EMPTY;
 
 use super::fork_deadlines::{postpone, postpone_waits};
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};
@@ -25,7 +26,7 @@ use crate::machine::frames::{
 };
 use crate::machine::limits::{Enclosing, LimitCheck, LimitedFrame};
 use crate::machine::tries;
-use crate::record::{Actor, Event, EventKind, LoopOutcome, NewEvent, Path, Segment, Seq, Speaker, Timestamp};
+use crate::record::{Event, EventKind, LoopOutcome, NewEvent, Path, Segment, Seq, Timestamp};
 
 pub(super) struct LoopKind;
 
@@ -279,45 +280,6 @@ impl LoopFrame {
     pub(in crate::machine) fn waits_for_children(&self) -> bool {
         matches!(self.phase, LoopPhase::Answered) && !self.background.is_empty() && self.fault.is_none()
     }
-}
-
-/// Sends the model a message from the engine.
-fn engine_message(frame: &LoopFrame, text: String) -> Effect {
-    let message = EventKind::LoopMessage {
-        text,
-        files: Vec::new(),
-        message_id: None,
-        from: Speaker::Engine,
-        caller_tools: None,
-        signal: None,
-        actor: Actor::default(),
-    };
-    Effect::Append(vec![NewEvent::new(frame.path.clone(), message)])
-}
-
-/// Returns the message after a text answer in a loop that only an exit tool can end.
-fn nudge(frame: &LoopFrame) -> String {
-    match exits(frame) {
-        none if none.is_empty() => "Call a tool. Text alone does not finish this task.".to_owned(),
-        exits => format!("Call a tool. Text alone does not finish this task: when it is done, call {exits}."),
-    }
-}
-
-/// Returns the message that requests a summary at a limit.
-fn summary_request(frame: &LoopFrame) -> String {
-    let how = match exits(frame) {
-        none if none.is_empty() => "Answer".to_owned(),
-        exits => format!("Call {exits}"),
-    };
-    format!(
-        "The limit of this task is reached, and this is your last answer. No other tools are available. {how} with what you have so \
-         far, and say what is missing."
-    )
-}
-
-fn exits(frame: &LoopFrame) -> String {
-    let tools = frame.prepared.tools.tools().iter().filter(|tool| tool.flags.exit && !tool.flags.hand_back);
-    tools.map(|tool| format!("`{}`", tool.id.wire_name())).collect::<Vec<_>>().join(" or ")
 }
 
 /// A limit applies before the next model call: calls of the last answer are executed first, so that an exit

@@ -50,6 +50,3 @@ pub(super) fn stopped(frame: &LoopFrame) -> Option<NewEvent> {
     }
     Some(NewEvent::new(frame.path.clone(), EventKind::LoopStopped { cause, message }))
 }
-
-/// The message to a model whose answer was empty.
-pub(super) const EMPTY: &str = "Your last answer was empty. Answer, or call a tool.";
