@@ -6,6 +6,7 @@ pub(in crate::record) mod call;
 pub(crate) mod caller_tool;
 pub(in crate::record) mod continued;
 pub(in crate::record) mod file;
+mod file_tokens;
 pub(in crate::record) mod made_by;
 pub(in crate::record) mod message;
 pub(in crate::record) mod older_answer;
