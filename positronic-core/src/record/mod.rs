@@ -72,11 +72,12 @@ pub use request::structured_actions::{ActionFormat, StructuredActions};
 pub use request::usage::{
     CODE, Finish, ModelError, ModelErrorKind, ModelResponse, ProposedCall, ResponseMetadata, Usage,
 };
+pub use run::actor::Actor;
 pub use run::budget::{Amounts, AskForMore, Budget, SharedBudget};
 pub use run::child::{ChildEnd, ChildLink, ChildRun, ParentRun};
 pub use run::limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limits, OnLimit};
 pub use run::scheduled::{Scheduled, TickCause};
-pub use run::signal::{Actor, Overrides, Signal, SignalKind, Start, UserMessage};
+pub use run::signal::{Overrides, Signal, SignalKind, Start, UserMessage};
 pub use run::starter::Starter;
 pub use run::summary::{Claim, ClaimRefusal, Crashes, ModelUse, Pending, PendingKind, RunCost, RunSummary, Status};
 pub use run::trigger::{Busy, Fired, Timer, Trigger, TriggerChange};

@@ -6,7 +6,7 @@ use super::failure::Failure;
 use crate::record::encoding::skip::is_default;
 use crate::record::ids::SignalId;
 use crate::record::path::Path;
-use crate::record::run::signal::Actor;
+use crate::record::run::actor::Actor;
 
 /// Why a brain undoes its completed stages. It ends so afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use crate::record::event::event::Event;
 use crate::record::event::event_fields::Decision;
 use crate::record::event::event_kind::EventKind;
 use crate::record::ids::{SignalId, Timestamp};
-use crate::record::run::signal::Actor;
+use crate::record::run::actor::Actor;
 
 /// The approval that a call needs.
 ///

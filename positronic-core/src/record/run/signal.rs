@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::actor::Actor;
 use super::budget::{Amounts, Budget, SharedBudget};
 use super::child::{ChildEnd, ParentRun};
 use super::scheduled::Scheduled;
@@ -15,95 +16,6 @@ use crate::record::ids::{RunId, SignalId};
 use crate::record::path::Path;
 use crate::record::prompt::caller_tool::CallerTool;
 use crate::record::prompt::file::FileRef;
-
-/// The sender of something, and its channel. Every field may be unknown. A name converts into the actor of that name.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
-#[serde(default)]
-#[builder(field_defaults(default, setter(strip_option, into)))]
-pub struct Actor {
-    /// The person or system that sent it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// The user for whom it acted, if that is another name than `by`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<Box<str>>,
-    /// The channel it came over: `cli`, `http`, `slack`, ….
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub channel: Option<String>,
-    /// The W3C trace context (`traceparent`) it came with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace: Option<String>,
-    /// The vendors' part of the trace context (`tracestate`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace_state: Option<String>,
-}
-
-impl Actor {
-    /// The maximum size in bytes of each of the two parts of a trace context.
-    const MAX_TRACE: usize = 512;
-
-    /// Returns who acted and how as the end of a sentence, such as ` by ann over http` or ` at the command line`; empty if neither is
-    /// known.
-    ///
-    /// ```
-    /// use positronic_core::record::Actor;
-    ///
-    /// let ann = Actor::builder().by("ann").channel("cli").build();
-    /// assert_eq!(format!("it was approved{}", ann.clause()), "it was approved by ann at the command line");
-    /// ```
-    #[must_use]
-    pub fn clause(&self) -> String {
-        let by = self.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
-        match self.channel.as_deref() {
-            Some("cli") => format!("{by} at the command line"),
-            Some(channel) => format!("{by} over {channel}"),
-            None => by,
-        }
-    }
-
-    /// Adds the W3C trace context of the request that it came with: the values of the headers `traceparent` and
-    /// `tracestate`. As the specification requires, an invalid `traceparent` is ignored together with its `tracestate`.
-    ///
-    /// ```
-    /// use positronic_core::record::Actor;
-    ///
-    /// let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    /// let ann = Actor::builder().by("ann").build().traced(traceparent, Some("vendor=1"));
-    /// assert_eq!(ann.trace.as_deref(), Some(traceparent));
-    /// assert_eq!(Actor::default().traced("00-0-0-00", Some("vendor=1")), Actor::default());
-    /// ```
-    #[must_use]
-    pub fn traced(mut self, traceparent: &str, tracestate: Option<&str>) -> Self {
-        if is_traceparent(traceparent) {
-            let fits = |state: &&str| !state.is_empty() && state.len() <= Self::MAX_TRACE;
-            (self.trace, self.trace_state) = (Some(traceparent.to_owned()), tracestate.filter(fits).map(str::to_owned));
-        }
-        self
-    }
-}
-
-impl<T: Into<String>> From<T> for Actor {
-    fn from(by: T) -> Self {
-        Self { by: Some(by.into()), ..Self::default() }
-    }
-}
-
-/// Returns whether a text is a `traceparent`: version, trace id, parent id and flags in lower-case hexadecimal digits. A
-/// later version than 00 may have further fields.
-fn is_traceparent(text: &str) -> bool {
-    let mut fields = text.split('-');
-    let mut field = |len: usize| fields.next().filter(|field| field.len() == len && field.bytes().all(is_hex));
-    let (Some(version), Some(trace), Some(parent), Some(_)) = (field(2), field(32), field(16), field(2)) else {
-        return false;
-    };
-    let is_id = |id: &str| id.bytes().any(|digit| digit != b'0');
-    let is_complete = version != "00" || fields.next().is_none();
-    version != "ff" && is_id(trace) && is_id(parent) && is_complete && text.len() <= Actor::MAX_TRACE
-}
-
-const fn is_hex(digit: u8) -> bool {
-    matches!(digit, b'0'..=b'9' | b'a'..=b'f')
-}
 
 /// Starts a run. It is recorded in the run's first `BRAIN_START`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -369,32 +281,3 @@ impl SignalKind {
 
 /// Extra data under names, in the order they were added.
 pub(crate) type Named = IndexMap<String, Value>;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_valid_trace_context_is_recorded() {
-        let trace = "0af7651916cd43dd8448eb211c80319c";
-        let valid = [format!("00-{trace}-b7ad6b7169203331-01"), format!("cc-{trace}-b7ad6b7169203331-01-more")];
-        let invalid = [
-            String::new(),
-            format!("00-{trace}-b7ad6b7169203331-01-more"),
-            format!("ff-{trace}-b7ad6b7169203331-01"),
-            format!("00-{}-b7ad6b7169203331-01", "0".repeat(32)),
-            format!("00-{trace}-0000000000000000-01"),
-            format!("00-{}-b7ad6b7169203331-01", trace.to_uppercase()),
-            format!("cc-{trace}-b7ad6b7169203331-01-{}", "x".repeat(512)),
-        ];
-        for text in valid {
-            assert_eq!(Actor::default().traced(&text, None).trace, Some(text));
-        }
-        for text in invalid {
-            assert_eq!(Actor::default().traced(&text, Some("a=1")), Actor::default(), "{text}");
-        }
-        let long = "a".repeat(513);
-        let kept = |state| Actor::default().traced(&format!("00-{trace}-b7ad6b7169203331-01"), state).trace_state;
-        assert_eq!((kept(Some("a=1")).as_deref(), kept(Some("")), kept(Some(&long))), (Some("a=1"), None, None));
-    }
-}

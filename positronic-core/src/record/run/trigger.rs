@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::actor::Actor;
 use super::budget::Budget;
 use super::scheduled::Scheduled;
-use super::signal::Actor;
 use crate::record::encoding::micros::micros;
 use crate::record::encoding::skip::is_default;
 use crate::record::ids::{RunId, Timestamp, TriggerId};
