@@ -7,6 +7,7 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 
 use super::append::{Extras, append_of};
 use super::draft::{Draft, OutcomeEvents};
+use super::release::retries;
 use super::snapshots::Saved;
 use super::stop::{Stop, passes};
 use super::timers::timers;
@@ -164,7 +165,7 @@ impl Worker {
                 Err(error) => error.into(),
             };
             // Effects in flight continue meanwhile, and their outcomes wait in the channel.
-            let Some(pause) = pauses.next().filter(|pause| passes(&failed) && self.retries(*pause)) else {
+            let Some(pause) = pauses.next().filter(|pause| passes(&failed) && retries(self, *pause)) else {
                 break failed;
             };
             tracing::warn!(run = %shared.run, error = %failed, "the store failed; retrying");

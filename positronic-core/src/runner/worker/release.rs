@@ -1,5 +1,7 @@
 //! Release of a run by its worker: when it is idle, when the runner releases its runs, and after a failure.
 
+use std::time::Duration;
+
 use super::registry::Departure;
 use super::stop::{ResumeError, Stop, passes};
 use super::worker::Worker;
@@ -47,6 +49,12 @@ pub(super) async fn give_up(worker: &mut Worker, stop: &Stop) {
     if worker.state.has_ended() {
         worker.guard.departs(Departure::Unclaimed);
     }
+}
+
+/// Returns whether an append is tried again after a pause: with nothing in flight, a runner that releases its runs waits
+/// for a store that fails less than a second.
+pub(super) fn retries(worker: &Worker, pause: Duration) -> bool {
+    !worker.leaves() || !worker.flights.is_empty() || pause < Duration::from_millis(500)
 }
 
 pub(super) async fn release(worker: &mut Worker, reason: String) -> Result<bool, Stop> {

@@ -100,12 +100,6 @@ impl Worker {
         *self.leaves.borrow()
     }
 
-    /// Returns whether an append is tried again after a pause: with nothing in flight, a runner that releases its runs waits
-    /// for a store that fails less than a second.
-    pub(super) fn retries(&self, pause: Duration) -> bool {
-        !self.leaves() || !self.flights.is_empty() || pause < Duration::from_millis(500)
-    }
-
     /// Sleeps before a retry, unless the lease is lost first.
     pub(super) async fn pause(&mut self, pause: Duration) -> Result<(), Stop> {
         self.until_lost(tokio::time::sleep(pause)).await
