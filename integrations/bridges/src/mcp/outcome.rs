@@ -57,6 +57,7 @@ fn completed(
         texts.push(format!("The run {run} has completed. It has no result for callers."));
     }
     texts.extend(over.refused.iter().map(|call| redacted(viewer, &not_approved(call))));
+    texts.extend(over.cut_off.text());
     let mut content: Vec<_> = texts.into_iter().map(ContentBlock::text).collect();
     content.extend(over.answer.files().iter().filter_map(|file| link(run, file, rule)));
     let mut done = CallToolResult::success(content);

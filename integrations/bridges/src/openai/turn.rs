@@ -117,6 +117,7 @@ pub(super) async fn begin(
     let TurnOpening { brain: title, newest, options, caller_tools, asked, program } = opening;
     let definition = brain(cx, title)?;
     let thread = Thread::find(cx, conversation).await?;
+    thread.last().map_or(Ok(()), |row| refuse_other_brain(row, title))?;
     let text = match &newest.said {
         NewestInput::Message(text) => text,
         NewestInput::Results(results) => {
@@ -190,6 +191,18 @@ pub(super) async fn answer(
     }
     let from = cx.answer_calls(row, results).await?;
     Ok(Turn { conversation: conversation.to_owned(), run: row.run.clone(), from })
+}
+
+/// Refuses input for an open run of another brain than the model that is to answer.
+pub(super) fn refuse_other_brain(row: &RunSummary, title: &str) -> Result<(), Problem> {
+    if row.status.is_over() || *row.brain == *title {
+        return Ok(());
+    }
+    let detail = format!(
+        "the conversation has the open run `{}` of the brain `{}`: name that one as the model, or wait for the end of its run",
+        row.run, row.brain
+    );
+    Err(Problem::new(ProblemType::NotWaiting).detail(detail).field("param", "model"))
 }
 
 /// Refuses a message to a run that waits for results of calls.
