@@ -67,9 +67,10 @@ impl AiSdk {
         }
     }
 
-    /// Ends the leg with an error that says which answers were not recorded.
-    pub(super) fn with_refused_answers(self, refused: Vec<RefusedAnswer>) -> Self {
-        Self { refused, ..self }
+    /// Ends the leg with an error that says what else of the request was not recorded.
+    pub(super) fn with_refused_answers(mut self, refused: Vec<RefusedAnswer>) -> Self {
+        self.refused.extend(refused);
+        self
     }
 
     /// Asks again what a refused answer has left open, and returns why it was refused.
