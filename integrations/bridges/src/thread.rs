@@ -120,6 +120,15 @@ impl Thread {
     }
 }
 
+/// Says where a client gives the options of a brain, if they are missing or do not fit.
+pub(crate) fn with_place_of_options(problem: Problem, place: &str) -> Problem {
+    if problem.kind() != ProblemType::OptionsInvalid {
+        return problem;
+    }
+    let detail = format!("{}\nThe options of the brain are {place}.", problem.message());
+    Problem::new(ProblemType::OptionsInvalid).detail(detail)
+}
+
 /// Returns the id of the message that an event has.
 fn message_id(run: &RunId, event: &Event) -> Option<String> {
     let of_log = || format!("{run}:{}", event.seq);

@@ -33,7 +33,7 @@ use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer}
 use crate::history::history;
 use crate::leg::Leg;
 use crate::shared::{MAX_BODY, Shared, TEXT};
-use crate::thread::{Thread, open_calls, question};
+use crate::thread::{Thread, open_calls, question, with_place_of_options};
 use earlier_run::EarlierRun;
 use encoder::AgUi;
 use input::{ResumeStatus, RunAgentInput};
@@ -121,7 +121,8 @@ async fn send(cx: &RequestContext, thread: &Thread, message: ThreadMessage) -> R
         let detail = "the thread is a run outside of a conversation, which takes no messages here";
         return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
     }
-    cx.send(message).await
+    let sent = cx.send(message).await;
+    sent.map_err(|problem| with_place_of_options(problem, "`forwardedProps.options`"))
 }
 
 /// Records the results of open calls of the page's tools.

@@ -28,7 +28,7 @@ use crate::history::{History, LogReader, history};
 use crate::leg::Leg;
 use crate::projection::Projection;
 use crate::shared::{MAX_BODY, Shared, TEXT};
-use crate::thread::{Thread, text_question};
+use crate::thread::{Thread, text_question, with_place_of_options};
 use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;
 use messages::{LoadedMessage, LoadedRun};
@@ -146,7 +146,8 @@ async fn send(
     }
     let (id, text) = message.map_or((input.id.as_str(), None), |(id, text)| (id, Some(text)));
     let sent = ThreadMessage::builder().thread(&input.id).brain(cx.param("title")?).id(id).text(text);
-    let sent = cx.send(sent.options(input.options.clone()).build()).await?;
+    let sent = cx.send(sent.options(input.options.clone()).build()).await;
+    let sent = sent.map_err(|problem| with_place_of_options(problem, "`options` in the body"))?;
     let turn = if sent.from == Seq(0) { TurnKind::First } else { TurnKind::Message };
     Ok((shared.from(sent.run, sent.from), AiSdk::new(turn)))
 }

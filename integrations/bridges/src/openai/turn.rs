@@ -20,7 +20,7 @@ use super::speech::{Speech, SpeechEncoder};
 use crate::decisions::Decisions;
 use crate::leg::Leg;
 use crate::shared::Shared;
-use crate::thread::{Thread, open_calls, text_question};
+use crate::thread::{Thread, open_calls, text_question, with_place_of_options};
 
 /// The headers with the conversation of a chat: ours, and that of Open WebUI.
 const HEADERS: [&str; 2] = ["x-positronic-conversation", "x-openwebui-chat-id"];
@@ -168,7 +168,9 @@ pub(super) async fn begin(
         if has_loop { (Some(text.clone()), options) } else { (None, Some(options_in(text, options)?)) };
     let sent = ThreadMessage::builder().thread(conversation).brain(title).id(id).text(text).options(options);
     // A request without tools takes back those of the one before.
-    let sent = cx.send(sent.caller_tools(takes_tools.then_some(caller_tools)).build()).await?;
+    let sent = cx.send(sent.caller_tools(takes_tools.then_some(caller_tools)).build()).await;
+    let place = if has_loop { "`options` in the body" } else { "the message, as JSON, or `options` in the body" };
+    let sent = sent.map_err(|problem| with_place_of_options(problem, place))?;
     Ok(turn(sent.run, sent.from))
 }
 
