@@ -182,6 +182,17 @@ for (const name of WATCHING) {
   });
 }
 
+test('assistantUi: takes no message while a question is open', async () => {
+  const page = await open('assistantUi');
+  await page.order();
+
+  assert.equal(await page.locator('[name=text]').isDisabled(), true);
+  await page.answer('Yes');
+  await isDone(page);
+
+  assert.equal(await page.locator('[name=text]').isDisabled(), false);
+});
+
 // CopilotKit keeps a message back while a question is open: it is in its list of messages, and no request brings it.
 if (withCopilotKit) {
   test('copilotKit: what the user writes while a question is open comes with the answer', async () => {
