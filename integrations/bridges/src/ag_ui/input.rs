@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::thread::EMPTY_MESSAGE;
 
-/// The input of a leg. Of the messages only those of the user since the last answer are read, or the results of calls of the page's tools; the state and the context are
-/// not.
+/// The input of a leg. Of the messages only those of the user since the last answer are read, or the results of calls of the page's
+/// tools; the state and the context are not.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AgUiRunAgentInput")]

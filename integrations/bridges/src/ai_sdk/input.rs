@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::thread::EMPTY_MESSAGE;
 
-/// The body of `DefaultChatTransport`, with what a page adds to it (`body` of its options). Of the messages only the last one is read, with those
-/// of the user right before it.
+/// The body of `DefaultChatTransport`, with what a page adds to it (`body` of its options). Of the messages only the last one is read,
+/// with those of the user right before it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "AiSdkChatRequest")]
 pub(super) struct ChatRequest {

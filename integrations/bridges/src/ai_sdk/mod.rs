@@ -119,15 +119,16 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
     stream(&cx, &shared, leg, encoder).await
 }
 
-/// Sends a message to a chat: as the answer to a question for a text, if the request has no other answers.
+/// Sends a message to a chat: as the answer to a question for a text, if the request has no other one to it.
 async fn send(
     cx: &RequestContext,
     shared: &Shared,
     (thread, input): (&Thread, &ChatRequest),
     message: Option<(&str, String)>,
 ) -> Result<(Leg, AiSdk), Problem> {
-    if let (Some(row), Some((_, text)), true) = (thread.last(), &message, input.answers.is_empty())
+    if let (Some(row), Some((_, text))) = (thread.last(), &message)
         && let Some(question) = text_question(cx, row).await?
+        && !input.answers.contains_key(&question)
     {
         let mut decisions = Decisions::new(cx);
         decisions.check_scope(row, &question)?;

@@ -374,6 +374,19 @@ async fn message_beside_answers_in_the_body_is_read_with_them() {
 }
 
 #[tokio::test]
+async fn text_answers_a_question_beside_older_answers_in_the_body() {
+    let brain = brain("Refund").state(String::new());
+    let brain = brain.ask_person("Ask", |_| form::<String>("Who?".to_owned()), |_, answer| answer);
+    let (shop, ann, _) = asking(brain.build(), json!({ "options": {} })).await;
+    let mut tom = said("Tom");
+    tom["answers"] = json!({ "older": { "name": "Tim" } });
+
+    let answered = chat(&shop, &ann, tom).await;
+
+    assert!(answered.contains(r#""status":"answered""#), "{answered}");
+}
+
+#[tokio::test]
 async fn answer_counts_if_its_run_takes_no_message() {
     let brain = brain("Refund").state(String::new()).ask_person(
         "Ask",
