@@ -286,7 +286,11 @@ impl BrainCall<'_> {
             let message = message.unwrap_or_else(|| REDACTED.to_owned());
             progress.0 += 1.0;
             let progress = ProgressNotificationParam::new(token, progress.0).with_message(message);
-            _ = self.context.peer.notify_progress(progress).await;
+            tokio::select! {
+                _ = self.context.peer.notify_progress(progress) => {}
+                // A server that stops sends no notification any more, and would wait here in place of answering the call.
+                () = self.context.ct.cancelled() => {}
+            }
         }
     }
 
