@@ -122,7 +122,8 @@ impl Bridges {
     }
 
     /// Serves the brains as tools of MCP to one client over streams, such as the standard ones of a command, until the client closes
-    /// them. What it may do is what the caller may.
+    /// them, or the [`Shutdown`](positronic_server::Shutdown) of the caller's options begins, which answers the calls in flight. What the
+    /// client may do is what the caller may.
     ///
     /// # Errors
     ///

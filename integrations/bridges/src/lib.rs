@@ -29,6 +29,7 @@ mod ai_sdk;
 mod answer_form;
 mod bridges;
 mod caller_result;
+mod cut_off;
 mod decisions;
 mod history;
 mod json_rpc_error;

@@ -1,4 +1,4 @@
-//! What a client may say: which run its thread is at, and the newest message. Its history, its state and its system texts are not
+//! What a client may say: which run its thread is at, and what the user has said since. Its history, its state and its system texts are not
 //! read; they come from the log. Its decisions are those of [`crate::decisions`].
 
 use std::collections::{HashMap, HashSet};
@@ -10,6 +10,9 @@ use positronic_server::{Problem, ProblemType};
 
 use crate::history::{LogReader, MAX_RUNS};
 use crate::projection::asks_for_text;
+
+/// Says that a message has no text.
+pub(crate) const EMPTY_MESSAGE: &str = "the message of the user is empty";
 
 /// A thread of a client: a conversation, or a single run that began elsewhere, by its id.
 #[derive(Debug)]
@@ -79,25 +82,62 @@ impl Thread {
 
     /// Returns whether the log of one of the latest runs has a message with an id: one that the client got from a bridge.
     pub(crate) async fn has_message(&self, cx: &RequestContext, id: &str) -> Result<bool, Problem> {
+        Ok(!self.known_messages(cx, HashSet::from([id])).await?.is_empty())
+    }
+
+    /// Returns what the user has said that no run has read: the messages at the end of a client's list, each with its id, as one with
+    /// the id of the last one. `None` if a run has the last one, or there is none.
+    pub(crate) async fn unsaid<'a>(
+        &self,
+        cx: &RequestContext,
+        mut said: Vec<(&'a str, String)>,
+    ) -> Result<Option<(&'a str, String)>, Problem> {
+        let known = self.known_messages(cx, said.iter().map(|(id, _)| *id).collect()).await?;
+        let first = said.iter().rposition(|(id, _)| known.contains(id)).map_or(0, |last| last + 1);
+        let unsaid = said.split_off(first);
+        let texts: Vec<_> = unsaid.iter().map(|(_, text)| text.as_str()).collect();
+        Ok(unsaid.last().map(|(id, _)| (*id, texts.join("\n\n"))))
+    }
+
+    /// Returns the ids among these that are those of messages in the logs of the latest runs. It reads each log at most once.
+    async fn known_messages<'a>(
+        &self,
+        cx: &RequestContext,
+        mut ids: HashSet<&'a str>,
+    ) -> Result<HashSet<&'a str>, Problem> {
+        let mut known = HashSet::new();
         for row in self.rows.iter().take(MAX_RUNS) {
             let mut log = LogReader::new(cx.client(), &row.run);
-            while let Some(events) = log.next().await? {
-                if events.iter().any(|event| is_message(&row.run, event, id)) {
-                    return Ok(true);
+            while !ids.is_empty()
+                && let Some(events) = log.next().await?
+            {
+                for event in events {
+                    known.extend(message_id(&row.run, &event).and_then(|id| ids.take(id.as_str())));
                 }
             }
         }
-        Ok(false)
+        Ok(known)
     }
 }
 
-fn is_message(run: &RunId, event: &Event, id: &str) -> bool {
+/// Says where a client gives the options of a brain, if they are missing or do not fit.
+pub(crate) fn with_place_of_options(problem: Problem, place: &str) -> Problem {
+    if problem.kind() != ProblemType::OptionsInvalid {
+        return problem;
+    }
+    let detail = format!("{}\nThe options of the brain are {place}.", problem.message());
+    Problem::new(ProblemType::OptionsInvalid).detail(detail)
+}
+
+/// Returns the id of the message that an event has.
+fn message_id(run: &RunId, event: &Event) -> Option<String> {
+    let of_log = || format!("{run}:{}", event.seq);
     match &event.kind {
         EventKind::LoopStart { message_id, .. } | EventKind::LoopMessage { message_id, .. } => {
-            message_id.as_ref().map_or_else(|| id == format!("{run}:{}", event.seq), |known| known == id)
+            Some(message_id.clone().unwrap_or_else(of_log))
         }
-        EventKind::LoopResume { .. } | EventKind::StageResume { .. } => id == format!("{run}:{}", event.seq),
-        _ => false,
+        EventKind::LoopResume { .. } | EventKind::StageResume { .. } => Some(of_log()),
+        _ => None,
     }
 }
 

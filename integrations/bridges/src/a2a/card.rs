@@ -13,7 +13,7 @@ use crate::shared::Shared;
 /// The extension that describes options, results and questions.
 const EXTENSION: &str = "urn:positronic:a2a:v1";
 /// The media types of messages and of artifacts.
-const MODES: [&str; 2] = ["text/plain", "application/json"];
+pub(super) const MODES: [&str; 2] = ["text/plain", "application/json"];
 
 /// Returns the card of the brain in the path, or of all brains.
 ///

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::parts::{TaskState, TaskStatus, data, file, questions, text};
 use crate::caller_result::{CallerResult, as_text};
+use crate::cut_off::CutOff;
 use crate::leg::{Encoder, LegEnd, settled};
 use crate::outputs::Outputs;
 use crate::projection::{Item, Placed, Projection, TextKind};
@@ -21,8 +22,7 @@ pub(super) struct TaskEncoder {
     artifacts: Vec<Artifact>,
     history: Vec<Value>,
     outputs: Outputs,
-    /// The loops that a limit has cut off, and which one.
-    cut_off: Vec<(String, &'static str)>,
+    cut_off: CutOff,
     /// Whether the client was told that the run waits for a person.
     asks: bool,
     /// Whether the client has just answered, so that the leg does not begin with the question.
@@ -62,7 +62,7 @@ impl TaskEncoder {
             artifacts: Vec::new(),
             history: Vec::new(),
             outputs: Outputs::default(),
-            cut_off: Vec::new(),
+            cut_off: CutOff::default(),
             asks: false,
             has_answered: false,
             history_length: None,
@@ -171,17 +171,15 @@ impl TaskEncoder {
 
     /// Returns the status of a run with a result, which says whether a loop did not come to its end.
     fn completed(&self) -> TaskStatus {
-        if self.cut_off.is_empty() {
-            return TaskStatus::new(TaskState::Completed);
-        }
-        let loops: Vec<_> = self.cut_off.iter().map(|(path, why)| json!({ "loop": path, "reached": why })).collect();
-        let names: Vec<_> = self.cut_off.iter().map(|(path, _)| format!("`{path}`")).collect();
-        let words = format!("A limit has cut off {}; the result may be incomplete.", names.join(", "));
+        let Some(words) = self.cut_off.text() else { return TaskStatus::new(TaskState::Completed) };
+        let loops = self.cut_off.loops().iter();
+        let loops: Vec<_> = loops.map(|(path, why)| json!({ "loop": path, "reached": why })).collect();
         TaskStatus { state: TaskState::Completed, parts: vec![text(&words), data(&json!({ "cutOff": loops }))] }
     }
 
     fn item(&mut self, placed: Placed) -> Vec<Value> {
         let is_own = placed.in_dialogue;
+        self.cut_off.item(&placed.item);
         match placed.item {
             Item::UserMessage { id, text: said, .. } if is_own => {
                 self.history.push(json!({
@@ -245,18 +243,10 @@ impl TaskEncoder {
                 vec![self.working(Vec::new())]
             }
             Item::Progress { text: words, .. } if !self.asks => vec![self.working(vec![text(&words)])],
-            Item::StageStarted { path } => {
-                self.cut_off.retain(|(cut_off, _)| *cut_off != path.as_str());
-                Vec::new()
-            }
-            Item::Notice { name: name @ ("limit" | "max_iterations"), value } => {
-                let path = value.get("path").and_then(Value::as_str).unwrap_or_default();
-                self.cut_off.push((path.to_owned(), name));
-                Vec::new()
-            }
             // A task has no counterpart of the rest, and shows what nested brains do by their results alone.
             Item::BrainStarted { .. }
             | Item::BrainEnded { .. }
+            | Item::StageStarted { .. }
             | Item::StageEnded { .. }
             | Item::IterationStarted
             | Item::TextStarted { .. }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::card::MODES;
 use super::error::Refusal;
 use super::push::PushConfig;
 
@@ -50,7 +51,28 @@ pub(super) struct SendParams {
 pub(super) struct Configuration {
     pub(super) return_immediately: bool,
     pub(super) history_length: Option<usize>,
+    /// The media types that the client takes; all if there are none.
+    accepted_output_modes: Vec<String>,
     pub(super) task_push_notification_config: Option<PushConfig>,
+}
+
+impl Configuration {
+    /// Refuses a client that takes none of the media types of an agent's answers.
+    ///
+    /// # Errors
+    ///
+    /// `CONTENT_TYPE_NOT_SUPPORTED`
+    pub(super) fn check(&self) -> Result<(), Refusal> {
+        let is_taken = |mode: &String| {
+            let mode = mode.split(';').next().unwrap_or_default().trim();
+            matches!(mode, "*/*" | "text/*" | "text" | "application/*") || MODES.contains(&mode)
+        };
+        if self.accepted_output_modes.is_empty() || self.accepted_output_modes.iter().any(is_taken) {
+            return Ok(());
+        }
+        let modes = MODES.map(|mode| format!("`{mode}`")).join(" and ");
+        Err(Refusal::content_type(format!("`acceptedOutputModes` has neither of {modes}, which answers are of")))
+    }
 }
 
 /// A message of a client. Its history is not a part of it.
@@ -225,5 +247,20 @@ mod tests {
         assert_eq!(code("ROLE_USER", &json!([{ "data": { "question": "q" } }])), -32602);
         assert_eq!(code("ROLE_USER", &json!([{ "url": "https://example.org/a.png" }])), -32602);
         assert_eq!(code("ROLE_USER", &json!([{ "text": "a", "raw": "AAAA" }])), -32602);
+    }
+
+    #[test]
+    fn client_takes_a_media_type_of_answers() {
+        let takes = |modes: Value| {
+            let read: Configuration = serde_json::from_value(json!({ "acceptedOutputModes": modes })).unwrap();
+            read.check().is_ok()
+        };
+
+        for modes in
+            [json!([]), json!(["image/png", "text/plain; charset=utf-8"]), json!(["application/json"]), json!(["*/*"])]
+        {
+            assert!(takes(modes.clone()), "{modes}");
+        }
+        assert!(!takes(json!(["image/png", "audio/ogg"])));
     }
 }

@@ -67,6 +67,7 @@ async fn send_with_push(
     message: &ClientMessage,
     configuration: &Configuration,
 ) -> Result<send::Sent, Refusal> {
+    configuration.check()?;
     let push = configuration.task_push_notification_config.as_ref();
     if let Some(push) = push {
         push.check(cx, shared, &message.task_id).await?;

@@ -19,7 +19,7 @@ use crate::answer_form::decision;
 use crate::decisions::{Decisions, check_answers};
 use crate::leg::Leg;
 use crate::shared::Shared;
-use crate::thread::{Thread, question, text_question};
+use crate::thread::{Thread, question, text_question, with_place_of_options};
 
 /// A message that has been sent.
 #[derive(Debug)]
@@ -132,7 +132,8 @@ fn opening(brain: &BrainDefinition, said: Said) -> Result<(Option<String>, Optio
 }
 
 async fn begin(cx: &RequestContext, shared: &Shared, message: ThreadMessage) -> Result<Sent, Refusal> {
-    let sent = cx.send(message).await?;
+    let sent = cx.send(message).await;
+    let sent = sent.map_err(|problem| with_place_of_options(problem, "a data part of the message"))?;
     let row = cx.run_row(&sent.run).await?;
     let leg = shared.from(sent.run, sent.from);
     Ok(Sent { row, leg, has_answered: false })

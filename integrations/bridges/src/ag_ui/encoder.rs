@@ -66,8 +66,8 @@ impl AgUi {
 
     /// Leaves out the user's message that this leg answers: the client has it under an id of its own. A snapshot at the beginning has it,
     /// since it replaces all messages of the client.
-    pub(super) fn without_message(self, id: String, text: String) -> Self {
-        Self { own: Some((id, text)), ..self }
+    pub(super) fn own_message(self, id: &str, text: Option<String>) -> Self {
+        Self { own: text.map(|text| (id.to_owned(), text)), ..self }
     }
 
     /// Says at the beginning of the leg which of its answers were not recorded.

@@ -7,8 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The input of a leg. Of the messages only the newest one is read, or the results of calls of the page's tools; the state and the context are
-/// not.
+use crate::thread::EMPTY_MESSAGE;
+
+/// The input of a leg. Of the messages only those of the user since the last answer are read, or the results of calls of the page's
+/// tools; the state and the context are not.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AgUiRunAgentInput")]
@@ -86,24 +88,33 @@ impl ResumeEntry {
 }
 
 impl RunAgentInput {
-    /// Returns the newest message if the user has sent it: its id and its text.
+    /// Returns whether a question is answered.
+    pub(super) fn has_answers(&self) -> bool {
+        self.resume.iter().flatten().any(|entry| entry.answer().is_some())
+    }
+
+    /// Returns the messages of the user after the last one of an assistant, each with its id: CopilotKit adds the answer to a question
+    /// behind them. One before the end of the list that has no text was refused, and is left out.
     ///
     /// # Errors
     ///
-    /// `Unprocessable` if it has other parts than text.
-    pub(super) fn newest(&self) -> Result<Option<(&str, String)>, Problem> {
-        let Some((index, last)) = self.messages.iter().enumerate().next_back() else { return Ok(None) };
-        if last.role != "user" {
-            return Ok(None);
-        }
-        match text_of(&last.content) {
-            Some(text) => Ok(Some((&last.id, text))),
-            None => {
-                let detail = "a bridge takes messages of text only";
-                let errors = vec![FieldError::new(format!("/messages/{index}/content"), detail)];
-                Err(Problem::new(ProblemType::Unprocessable).detail(detail).errors(errors))
+    /// `Unprocessable` if the last message is one of the user that has other parts than text, or is empty.
+    pub(super) fn said(&self) -> Result<Vec<(&str, String)>, Problem> {
+        let mut said = Vec::new();
+        let since = self.messages.iter().enumerate().rev().take_while(|(_, message)| message.role != "assistant");
+        for (index, message) in since.filter(|(_, message)| message.role == "user") {
+            let text = text_of(&message.content).ok_or("a bridge takes messages of text only");
+            match text.and_then(|text| if text.trim().is_empty() { Err(EMPTY_MESSAGE) } else { Ok(text) }) {
+                Ok(text) => said.push((message.id.as_str(), text)),
+                Err(detail) if index + 1 == self.messages.len() => {
+                    let errors = vec![FieldError::new(format!("/messages/{index}/content"), detail)];
+                    return Err(Problem::new(ProblemType::Unprocessable).detail(detail).errors(errors));
+                }
+                Err(_) => {}
             }
         }
+        said.reverse();
+        Ok(said)
     }
 }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use positronic_core::record::RunSummary;
-use positronic_server::extension::{CallResult, RequestContext, Route, ThreadMessage};
+use positronic_server::extension::{RequestContext, Route, SentTo, ThreadMessage};
 use positronic_server::{Problem, ProblemType, Scope};
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ use crate::decisions::{Decisions, RefusedAnswer, check_answers, concerns_answer}
 use crate::history::history;
 use crate::leg::Leg;
 use crate::shared::{MAX_BODY, Shared, TEXT};
-use crate::thread::{Thread, open_calls, question};
+use crate::thread::{Thread, open_calls, question, with_place_of_options};
 use earlier_run::EarlierRun;
 use encoder::AgUi;
 use input::{ResumeStatus, RunAgentInput};
@@ -65,116 +65,105 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
 
 async fn leg(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Problem> {
     let input: RunAgentInput = cx.json()?;
+    let said = input.said()?;
     let thread = Thread::find(&cx, &input.thread_id).await?;
     let mut encoder = AgUi::new(input.thread_id.clone(), input.run_id.clone());
     let title = cx.param("title")?;
     let takes_tools = cx.brains()?.iter().any(|brain| brain.title == title && brain.takes_caller_tools());
-    let results = match thread.last() {
-        Some(row) => results(&cx, row, &input).await?,
-        None => Vec::new(),
-    };
-    let resumed = match (thread.last(), &input.resume) {
-        (Some(row), Some(entries)) if !entries.is_empty() => Some(resume(&cx, &shared, row, &input).await?),
-        _ => None,
-    };
-    let seen = resumed.as_ref().map(|resumed| resumed.leg.seen.clone()).unwrap_or_default();
-    let mut leg = match (thread.last(), resumed) {
-        (_, Some(ResumedLeg { leg, refused, has_answers: true })) => {
-            encoder = encoder.with_refused_answers(refused);
-            leg
-        }
-        (Some(row), _) if !results.is_empty() => shared.attach(row),
-        (last, _) => {
-            let newest = input.newest()?;
-            let is_new = match &newest {
-                Some((id, _)) => !thread.has_message(&cx, id).await?,
-                None => false,
-            };
-            let options = input.forwarded_props.get("options").filter(|options| !options.is_null()).cloned();
-            match (newest.filter(|_| is_new), last) {
-                (None, Some(row)) => shared.attach(row),
-                (None, None) if options.is_none() => {
-                    let detail = "the thread has not begun: send a user's message, or `forwardedProps.options`";
-                    return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
-                }
-                (message, _) => {
-                    if !thread.is_conversation() {
-                        let detail = "the thread is a run outside of a conversation, which takes no messages here";
-                        return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
-                    }
-                    let (id, text) = message.map_or((input.run_id.as_str(), None), |(id, text)| (id, Some(text)));
-                    if let Some(text) = &text {
-                        encoder = encoder.without_message(id.to_owned(), text.clone());
-                    }
-                    let sent = ThreadMessage::builder().thread(&input.thread_id).brain(title);
-                    let caller_tools = takes_tools.then(|| input.caller_tools()).transpose()?;
-                    let sent = sent.id(id).text(text).options(options).caller_tools(caller_tools);
-                    let sent = cx.send(sent.build()).await?;
-                    shared.from(sent.run, sent.from)
-                }
+    if let Some(row) = thread.last() {
+        record_results(&cx, row, &input).await?;
+    }
+    let mut leg = thread.last().map(|row| shared.attach(row));
+    let mut refused = Vec::new();
+    let message = thread.unsaid(&cx, said).await?;
+    let options = input.forwarded_props.get("options").filter(|options| !options.is_null()).cloned();
+    if thread.last().is_none() && message.is_none() && options.is_none() {
+        let detail = "the thread has not begun: send a user's message, or `forwardedProps.options`";
+        return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
+    }
+    if thread.last().is_none() || message.is_some() {
+        let (id, text) = message.map_or((input.run_id.as_str(), None), |(id, text)| (id, Some(text)));
+        let sent = ThreadMessage::builder().thread(&input.thread_id).brain(title);
+        let caller_tools = takes_tools.then(|| input.caller_tools()).transpose()?;
+        let sent = sent.id(id).text(text.clone()).options(options).caller_tools(caller_tools).build();
+        // Before the answers, so that a run which waits for them has the message when it goes on.
+        match send(&cx, &thread, sent).await {
+            Ok(sent) => {
+                encoder = encoder.own_message(id, text);
+                leg = leg.filter(|leg| input.has_answers() && leg.run == sent.run);
+                leg = leg.or_else(|| Some(shared.from(sent.run, sent.from)));
             }
+            Err(problem) if input.has_answers() && problem.kind() == ProblemType::NotWaiting => {
+                refused.push(RefusedAnswer { question: id.to_owned(), problem });
+            }
+            Err(problem) => return Err(problem),
         }
-    };
+    }
+    let Some(mut leg) = leg else { return Err(ProblemType::Internal.into()) };
+    if let Some(row) = thread.last() {
+        refused.extend(resume(&cx, row, &input, &mut leg).await?);
+    }
     leg.answers_calls = takes_tools;
-    leg.seen = seen;
     let viewer = cx.viewer()?;
     let earlier = match thread.rows() {
         [own, earlier @ ..] if own.run == leg.run => earlier,
         earlier => earlier,
     };
     let earlier = history(cx.client(), earlier, |run| EarlierRun::new(run, viewer.clone())).await?;
-    let encoder = encoder.with_history(earlier);
+    let encoder = encoder.with_refused_answers(refused).with_history(earlier);
     let frames = leg.open(viewer, shared.public_state.clone(), encoder).await?;
     cx.stream(frames)
 }
 
-/// Records the results of open calls of the page's tools, and returns them.
-async fn results(cx: &RequestContext, row: &RunSummary, input: &RunAgentInput) -> Result<Vec<CallResult>, Problem> {
+/// Sends a message to a thread.
+async fn send(cx: &RequestContext, thread: &Thread, message: ThreadMessage) -> Result<SentTo, Problem> {
+    if !thread.is_conversation() {
+        let detail = "the thread is a run outside of a conversation, which takes no messages here";
+        return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
+    }
+    let sent = cx.send(message).await;
+    sent.map_err(|problem| with_place_of_options(problem, "`forwardedProps.options`"))
+}
+
+/// Records the results of open calls of the page's tools.
+async fn record_results(cx: &RequestContext, row: &RunSummary, input: &RunAgentInput) -> Result<(), Problem> {
     let open = open_calls(cx, row).await?;
     let open: Vec<_> = open.iter().map(|item| item.call.id_in(&row.run).to_string()).collect();
     let results = input.results(&open);
-    if !results.is_empty() {
-        cx.answer_calls(row, &results).await?;
+    if results.is_empty() {
+        return Ok(());
     }
-    Ok(results)
+    cx.answer_calls(row, &results).await.map(drop)
 }
 
-/// What a client has sent in `resume`.
-struct ResumedLeg {
-    leg: Leg,
-    refused: Vec<RefusedAnswer>,
-    has_answers: bool,
-}
-
-/// Sends the answers to interrupts, and attaches to the run as it was before. Those that are refused do not end the leg: a client forgets
-/// its interrupts, or learns which ones are still open, only at the end of a leg without an error.
+/// Sends the answers to interrupts, and tells the leg which ones the client has seen and not answered. Those that are refused do not end
+/// the leg: a client forgets its interrupts, or learns which ones are still open, only at the end of a leg without an error.
 async fn resume(
     cx: &RequestContext,
-    shared: &Shared,
     row: &RunSummary,
     input: &RunAgentInput,
-) -> Result<ResumedLeg, Problem> {
-    check_answers(input.resume.iter().flatten().filter(|entry| entry.answer().is_some()).count())?;
-    let mut decisions = Decisions::new(cx);
-    let mut resumed = ResumedLeg { leg: shared.attach(row), refused: Vec::new(), has_answers: false };
-    for (index, entry) in input.resume.iter().flatten().enumerate() {
+    leg: &mut Leg,
+) -> Result<Vec<RefusedAnswer>, Problem> {
+    let entries = || input.resume.iter().flatten();
+    check_answers(entries().filter(|entry| entry.answer().is_some()).count())?;
+    let (mut decisions, mut refused) = (Decisions::new(cx), Vec::new());
+    for (index, entry) in entries().enumerate() {
         let id = &entry.interrupt_id;
         let Some(payload) = entry.answer() else {
             if entry.status == ResumeStatus::Resolved {
-                resumed.leg.seen.insert(id.clone());
+                leg.seen.insert(id.clone());
             }
             continue;
         };
-        resumed.has_answers = true;
         match answer(&mut decisions, row, input, (id, payload), &format!("/resume/{index}/payload")).await {
             Ok(()) => {}
             Err(problem) if concerns_answer(problem.kind()) => {
-                resumed.refused.push(RefusedAnswer { question: id.clone(), problem });
+                refused.push(RefusedAnswer { question: id.clone(), problem });
             }
             Err(problem) => return Err(problem),
         }
     }
-    Ok(resumed)
+    Ok(refused)
 }
 
 async fn answer(

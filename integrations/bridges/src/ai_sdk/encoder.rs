@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::chunk::{Chunk, Data, StreamChunk, TextPart};
 use super::parts::{OpenApproval, asked, ended, metadata, request, shown};
+use crate::cut_off::CutOff;
 use crate::decisions::RefusedAnswer;
 use crate::leg::{Encoder, LegEnd, PAUSED};
 use crate::outputs::Outputs;
@@ -44,6 +45,7 @@ pub(super) struct AiSdk {
     asked: BTreeMap<String, OpenApproval>,
     outputs: Outputs,
     refused: Vec<RefusedAnswer>,
+    cut_off: CutOff,
     has_begun: bool,
 }
 
@@ -60,13 +62,15 @@ impl AiSdk {
             asked: BTreeMap::new(),
             outputs: Outputs::default(),
             refused: Vec::new(),
+            cut_off: CutOff::default(),
             has_begun: false,
         }
     }
 
-    /// Ends the leg with an error that says which answers were not recorded.
-    pub(super) fn with_refused_answers(self, refused: Vec<RefusedAnswer>) -> Self {
-        Self { refused, ..self }
+    /// Ends the leg with an error that says what else of the request was not recorded.
+    pub(super) fn with_refused_answers(mut self, refused: Vec<RefusedAnswer>) -> Self {
+        self.refused.extend(refused);
+        self
     }
 
     /// Asks again what a refused answer has left open, and returns why it was refused.
@@ -139,6 +143,7 @@ impl AiSdk {
 
     pub(super) fn item(&mut self, placed: Placed, out: &mut Vec<StreamChunk>) {
         let is_nested = !placed.in_dialogue;
+        self.cut_off.item(&placed.item);
         let mut push = |chunk: Chunk| out.push(StreamChunk::Plain(chunk));
         match placed.item {
             Item::BrainStarted { id, title, .. } => {
@@ -301,7 +306,7 @@ impl AiSdk {
                 if !is_state && !result.is_null() {
                     out.push(StreamChunk::Data(Data::new("result", "result", result)));
                 }
-                Chunk::Finish { finish_reason: "stop" }
+                Chunk::Finish { finish_reason: if self.cut_off.loops().is_empty() { "stop" } else { "length" } }
             }
             LegEnd::Failed(failure) => Chunk::Error { error_text: failure.message },
             LegEnd::Cancelled => Chunk::Abort { reason: "the run was cancelled".to_owned() },

@@ -7,7 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The body of `DefaultChatTransport`, with what a page adds to it (`body` of its options). Of the messages only the last one is read.
+use crate::thread::EMPTY_MESSAGE;
+
+/// The body of `DefaultChatTransport`, with what a page adds to it (`body` of its options). Of the messages only the last one is read,
+/// with those of the user right before it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "AiSdkChatRequest")]
 pub(super) struct ChatRequest {
@@ -54,6 +57,19 @@ pub(super) struct UiPart {
     pub(super) approval: Option<UiApproval>,
 }
 
+impl UiMessage {
+    /// Returns its text, or where and why it has none.
+    fn text(&self) -> Result<String, (String, &'static str)> {
+        let texts =
+            self.parts.iter().enumerate().map(|(index, UiPart { kind, text, .. })| match (kind.as_str(), text) {
+                ("text", Some(text)) => Ok(text.as_str()),
+                _ => Err((format!("/{index}"), "a bridge takes messages of text only")),
+            });
+        let text = texts.collect::<Result<Vec<_>, _>>()?.join("\n");
+        if text.trim().is_empty() { Err((String::new(), EMPTY_MESSAGE)) } else { Ok(text) }
+    }
+}
+
 impl UiPart {
     fn has_ended(&self) -> bool {
         self.state.as_deref().is_some_and(|state| state.starts_with("output-"))
@@ -73,28 +89,27 @@ pub(super) struct UiApproval {
 }
 
 impl ChatRequest {
-    /// Returns the last message if the user has sent it: its id and its text.
+    /// Returns the messages of the user at the end of the list, each with its id. Of those before the last one, what was refused is
+    /// left out.
     ///
     /// # Errors
     ///
-    /// `Unprocessable` if it has other parts than text.
-    pub(super) fn newest(&self) -> Result<Option<(&str, String)>, Problem> {
-        let Some((index, last)) = self.messages.iter().enumerate().next_back() else { return Ok(None) };
-        if last.role != "user" {
-            return Ok(None);
-        }
-        let mut texts = Vec::new();
-        for (part, UiPart { kind, text, .. }) in last.parts.iter().enumerate() {
-            match (kind.as_str(), text) {
-                ("text", Some(text)) => texts.push(text.as_str()),
-                _ => {
-                    let detail = "a bridge takes messages of text only";
-                    let errors = vec![FieldError::new(format!("/messages/{index}/parts/{part}"), detail)];
+    /// `Unprocessable` if the last one has other parts than text, or is empty.
+    pub(super) fn said(&self) -> Result<Vec<(&str, String)>, Problem> {
+        let mut said = Vec::new();
+        let since = self.messages.iter().enumerate().rev();
+        for (index, message) in since.take_while(|(_, message)| message.role == "user") {
+            match message.text() {
+                Ok(text) => said.push((message.id.as_str(), text)),
+                Err((place, detail)) if index + 1 == self.messages.len() => {
+                    let errors = vec![FieldError::new(format!("/messages/{index}/parts{place}"), detail)];
                     return Err(Problem::new(ProblemType::Unprocessable).detail(detail).errors(errors));
                 }
+                Err(_) => {}
             }
         }
-        Ok(Some((&last.id, texts.join("\n"))))
+        said.reverse();
+        Ok(said)
     }
 
     /// Returns the approvals of the last message that the user has decided, if it is one of the assistant. A call that has ended was

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use positronic_core::record::{Event, RunId};
+use positronic_core::record::{Event, EventKind, RunId, Speaker};
 use positronic_server::extension::Viewer;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -75,7 +75,8 @@ impl RunMessages for LoadedRun {
     fn event(&mut self, event: &Event) {
         // What the message before shows.
         let next = self.projection.next();
-        if self.projection.text_answer(event).is_some()
+        let is_said = matches!(event.kind, EventKind::LoopMessage { from: Speaker::Person, .. });
+        if (is_said || self.projection.text_answer(event).is_some())
             && let Some(end @ LegEnd::Waiting(_)) = self.settled()
         {
             self.messages.apply(self.encoder.finish(&self.projection, end));

@@ -28,7 +28,7 @@ use crate::history::{History, LogReader, history};
 use crate::leg::Leg;
 use crate::projection::Projection;
 use crate::shared::{MAX_BODY, Shared, TEXT};
-use crate::thread::{Thread, text_question};
+use crate::thread::{Thread, text_question, with_place_of_options};
 use encoder::{AiSdk, TurnKind};
 use input::ChatRequest;
 use messages::{LoadedMessage, LoadedRun};
@@ -94,48 +94,63 @@ async fn post(shared: Arc<Shared>, cx: RequestContext) -> Result<Response, Probl
         let detail = "an answer cannot be made again here; fork the run";
         return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
     }
+    let said = input.said()?;
     let thread = Thread::find(&cx, &input.id).await?;
-    let mut encoder = AiSdk::new(TurnKind::Rest);
-    let leg = match (thread.last(), input.newest()?) {
-        (Some(row), newest) if newest.is_none() || !input.answers.is_empty() => {
-            let (leg, refused) = answered(&cx, &shared, (&thread, row), &input).await?;
-            encoder = encoder.with_refused_answers(refused);
-            leg
-        }
-        (Some(row), Some((id, _))) if thread.has_message(&cx, id).await? => {
+    let is_answer = said.is_empty() || !input.answers.is_empty();
+    let (leg, mut encoder) = match (thread.last(), thread.unsaid(&cx, said).await?) {
+        (Some(row), None) if is_answer => (shared.attach(row), AiSdk::new(TurnKind::Rest)),
+        (Some(row), None) => {
             let (from, turn) = last_turn(&cx, row).await?;
-            encoder = AiSdk::new(turn);
-            shared.from(row.run.clone(), from)
+            (shared.from(row.run.clone(), from), AiSdk::new(turn))
         }
-        (last, message) => {
-            if let (Some(row), Some((_, text))) = (last, &message)
-                && let Some(question) = text_question(&cx, row).await?
-            {
-                let mut decisions = Decisions::new(&cx);
-                decisions.check_scope(row, &question)?;
-                let leg = shared.attach(row);
-                let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
-                decisions.send(row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
-                encoder = AiSdk::new(TurnKind::Message);
-                leg
-            } else {
-                if !thread.is_conversation() {
-                    let detail = "the chat is a run outside of a conversation, which takes no messages here";
-                    return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
-                }
-                if message.is_none() && input.options.is_none() {
-                    let detail = "the chat has not begun: send a user's message, or `options`";
-                    return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
-                }
-                let (id, text) = message.map_or((input.id.as_str(), None), |(id, text)| (id, Some(text)));
-                let sent = ThreadMessage::builder().thread(&input.id).brain(cx.param("title")?).id(id).text(text);
-                let sent = cx.send(sent.options(input.options.clone()).build()).await?;
-                encoder = AiSdk::new(if sent.from == Seq(0) { TurnKind::First } else { TurnKind::Message });
-                shared.from(sent.run, sent.from)
+        // Before the answers, so that a run which waits for them has the message when it goes on.
+        (last, message) => match (send(&cx, &shared, (&thread, &input), message).await, last) {
+            (Err(problem), Some(row)) if is_answer && problem.kind() == ProblemType::NotWaiting => {
+                let refused = RefusedAnswer { question: input.id.clone(), problem };
+                (shared.attach(row), AiSdk::new(TurnKind::Message).with_refused_answers(vec![refused]))
             }
-        }
+            (sent, _) => sent?,
+        },
     };
+    let mut leg = leg;
+    if let Some(row) = thread.last().filter(|_| is_answer) {
+        encoder = encoder.with_refused_answers(answered(&cx, (&thread, row), &input, &mut leg).await?);
+    }
     stream(&cx, &shared, leg, encoder).await
+}
+
+/// Sends a message to a chat: as the answer to a question for a text, if the request has no other one to it.
+async fn send(
+    cx: &RequestContext,
+    shared: &Shared,
+    (thread, input): (&Thread, &ChatRequest),
+    message: Option<(&str, String)>,
+) -> Result<(Leg, AiSdk), Problem> {
+    if let (Some(row), Some((_, text))) = (thread.last(), &message)
+        && let Some(question) = text_question(cx, row).await?
+        && !input.answers.contains_key(&question)
+    {
+        let mut decisions = Decisions::new(cx);
+        decisions.check_scope(row, &question)?;
+        let leg = shared.attach(row);
+        let reply = Decision::Reply { payload: text.as_str().into(), wait: None };
+        decisions.send(row, &question, reply, &format!("{}/{question}/{text}", input.id)).await?;
+        return Ok((leg, AiSdk::new(TurnKind::Message)));
+    }
+    if !thread.is_conversation() {
+        let detail = "the chat is a run outside of a conversation, which takes no messages here";
+        return Err(Problem::new(ProblemType::NotWaiting).detail(detail));
+    }
+    if message.is_none() && input.options.is_none() {
+        let detail = "the chat has not begun: send a user's message, or `options`";
+        return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
+    }
+    let (id, text) = message.map_or((input.id.as_str(), None), |(id, text)| (id, Some(text)));
+    let sent = ThreadMessage::builder().thread(&input.id).brain(cx.param("title")?).id(id).text(text);
+    let sent = cx.send(sent.options(input.options.clone()).build()).await;
+    let sent = sent.map_err(|problem| with_place_of_options(problem, "`options` in the body"))?;
+    let turn = if sent.from == Seq(0) { TurnKind::First } else { TurnKind::Message };
+    Ok((shared.from(sent.run, sent.from), AiSdk::new(turn)))
 }
 
 /// Finds the chat in the path. One that has not begun is one of a brain of this server.
@@ -220,15 +235,15 @@ async fn stream(cx: &RequestContext, shared: &Shared, leg: Leg, encoder: AiSdk) 
     cx.stream_with_header(HEADER, frames)
 }
 
-/// Sends the decisions and the answers of a request to the runs that have asked, and attaches to the last one as it was before. If that
-/// one has recorded another decision than that of the client, it begins with that one, which the client does not have yet.
+/// Sends the decisions and the answers of a request to the runs that have asked. If the run of the leg has recorded another decision than
+/// that of the client, the leg begins with that one, which the client does not have yet.
 async fn answered(
     cx: &RequestContext,
-    shared: &Shared,
     (thread, row): (&Thread, &RunSummary),
     input: &ChatRequest,
-) -> Result<(Leg, Vec<RefusedAnswer>), Problem> {
-    let (mut leg, mut refused) = (shared.attach(row), Vec::new());
+    leg: &mut Leg,
+) -> Result<Vec<RefusedAnswer>, Problem> {
+    let mut refused = Vec::new();
     let approvals = input.decided().map(|(approval, approved)| {
         let decision = if approved {
             Decision::Approve { arguments: input.edited_arguments.get(&approval.id).cloned() }
@@ -263,5 +278,5 @@ async fn answered(
             Err(problem) => return Err(problem),
         }
     }
-    Ok((leg, refused))
+    Ok(refused)
 }

@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use positronic_core::record::{RunId, RunSummary, Seq, Status};
 use positronic_core::runner::RunUpdate;
 use positronic_server::extension::{NewRun, OpenQuestion, RequestContext as CallerContext};
@@ -26,7 +26,7 @@ use tokio::time::{Instant, interval_at, sleep_until};
 
 use super::answers::{FormAnswer, FormAnswers, answer, answers};
 use super::misfits::Misfits;
-use super::outcome::{error_of, not_fitting, not_recorded, outcome, refused, still_open, waits};
+use super::outcome::{error_of, not_fitting, not_recorded, outcome, refused, still_open, stopping, waits};
 use super::question::{form, is_answerable, request};
 use super::session::ToolServer;
 use super::task;
@@ -136,6 +136,9 @@ impl BrainCall<'_> {
 
     /// Says what a run does that outlasts the call.
     async fn outlasted(&self, run: &RunId) -> Result<CallToolResult, Problem> {
+        if self.caller.viewer()?.stopping().now_or_never().is_some() {
+            return Ok(stopping(run));
+        }
         let questions = task::questions(self.caller, run).await?;
         if questions.is_empty() {
             return Ok(still_open(&self.caller.run_row(run).await?));
@@ -238,6 +241,7 @@ impl BrainCall<'_> {
                     continue;
                 }
                 () = self.context.ct.cancelled() => return Ok(false),
+                () = viewer.stopping() => return Ok(false),
             };
             // A client that cannot show the form leaves the question to others.
             let Ok(given) = given else { continue };
@@ -282,7 +286,11 @@ impl BrainCall<'_> {
             let message = message.unwrap_or_else(|| REDACTED.to_owned());
             progress.0 += 1.0;
             let progress = ProgressNotificationParam::new(token, progress.0).with_message(message);
-            _ = self.context.peer.notify_progress(progress).await;
+            tokio::select! {
+                _ = self.context.peer.notify_progress(progress) => {}
+                // A server that stops sends no notification any more, and would wait here in place of answering the call.
+                () = self.context.ct.cancelled() => {}
+            }
         }
     }
 

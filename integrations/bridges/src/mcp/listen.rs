@@ -117,8 +117,12 @@ pub(super) async fn listen(
     let mut next = Some(ServerNotification::CustomNotification(acknowledged));
     while let Some(mut notification) = next {
         notification.get_meta_mut().set_subscription_id(context.id.clone());
+        let is_sent = tokio::select! {
+            sent = context.peer.send_notification(notification) => sent.is_ok(),
+            () = context.ct.cancelled() => false,
+        };
         // A client that went away reads its tasks later.
-        if context.peer.send_notification(notification).await.is_err() {
+        if !is_sent {
             break;
         }
         next = tokio::select! {

@@ -18,6 +18,8 @@ mod task;
 mod tools;
 mod update;
 
+use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,18 +36,21 @@ pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(50);
 /// The bytes of messages that the server has not read yet.
 const BUFFER: usize = 1 << 16;
 
-/// Serves the brains of a store as tools to one client, until it closes the streams.
+/// Serves the brains of a store as tools to one client, until it closes the streams, or the caller's server shuts down: then the calls in
+/// flight are answered first.
 pub(crate) async fn serve<R, W>(
     shared: Arc<Shared>,
     caller: LocalCaller,
     longest_call: Duration,
     input: R,
     output: W,
-) -> std::io::Result<()>
+) -> io::Result<()>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
+    let viewer = caller.context().viewer().map_err(|problem| io::Error::other(problem.message()))?;
+    let mut stopping = pin!(viewer.stopping());
     let server = ToolServer::new(Callers::Local(caller), shared, longest_call);
     let (messages, copied) = tokio::io::duplex(BUFFER);
     let copying = async {
@@ -56,8 +61,21 @@ where
         std::future::pending::<()>().await;
     };
     let serving = async {
-        let running = rmcp::serve_server(server, (messages, output)).await.map_err(std::io::Error::other)?;
-        running.waiting().await.map(drop).map_err(std::io::Error::other)
+        let running = tokio::select! {
+            running = rmcp::serve_server(server, (messages, output)) => running.map_err(io::Error::other)?,
+            // The client has not begun.
+            () = &mut stopping => return Ok(()),
+        };
+        let stop = running.cancellation_token();
+        let mut ended = pin!(running.waiting());
+        let ended = tokio::select! {
+            ended = &mut ended => ended,
+            () = &mut stopping => {
+                stop.cancel();
+                ended.await
+            }
+        };
+        ended.map(drop).map_err(io::Error::other)
     };
     tokio::select! {
         served = serving => served,

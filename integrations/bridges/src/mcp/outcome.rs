@@ -2,7 +2,7 @@
 
 use positronic_core::record::{FileRef, RunId, RunSummary, Status};
 use positronic_server::extension::{OpenQuestion, Viewer};
-use positronic_server::{Problem, REDACTED};
+use positronic_server::{Problem, ProblemType, REDACTED};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::Value;
@@ -37,6 +37,7 @@ pub(super) fn outcome(
         LegEnd::Cancelled => error(format!("The run {run} was cancelled.")),
         LegEnd::Waiting(questions) => waits(viewer, program, run, questions),
         LegEnd::Paused => error(paused(program, run)),
+        LegEnd::Broken(problem) if problem.kind() == ProblemType::Stopping => stopping(run),
         LegEnd::Broken(problem) => refused(problem),
     }
 }
@@ -56,6 +57,7 @@ fn completed(
         texts.push(format!("The run {run} has completed. It has no result for callers."));
     }
     texts.extend(over.refused.iter().map(|call| redacted(viewer, &not_approved(call))));
+    texts.extend(over.cut_off.text());
     let mut content: Vec<_> = texts.into_iter().map(ContentBlock::text).collect();
     content.extend(over.answer.files().iter().filter_map(|file| link(run, file, rule)));
     let mut done = CallToolResult::success(content);
@@ -105,6 +107,13 @@ pub(super) fn still_open(row: &RunSummary) -> CallToolResult {
         _ => "still works".to_owned(),
     };
     error(format!("The run {run} has no result yet: {state}. `{RUN_STATUS}` with this run returns its result later."))
+}
+
+/// Says that the server stops before the run has a result.
+pub(super) fn stopping(run: &RunId) -> CallToolResult {
+    error(format!(
+        "The server is stopping. The run {run} continues with the next one, where `{RUN_STATUS}` with this run returns its result."
+    ))
 }
 
 /// Describes a run that has not ended.

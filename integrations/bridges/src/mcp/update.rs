@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::cut_off::CutOff;
 use crate::last_answer::LastAnswer;
 use crate::leg::{Encoder, LegEnd};
 use crate::projection::{ApprovalOutcome, Item, Placed, Projection};
@@ -21,6 +22,7 @@ pub(super) struct EndedLeg {
     pub(super) answer: LastAnswer,
     /// The calls that did not run because a person has refused them, or did not decide in time.
     pub(super) refused: Vec<RefusedCall>,
+    pub(super) cut_off: CutOff,
 }
 
 /// A call that was not approved.
@@ -38,15 +40,23 @@ pub(super) struct CallUpdates {
     /// The tools of the calls, by their ids.
     tools: HashMap<String, String>,
     refused: Vec<RefusedCall>,
+    cut_off: CutOff,
 }
 
 impl CallUpdates {
     /// Returns the end of a leg, with what the run has said.
     pub(super) fn ended(&mut self, end: LegEnd) -> EndedLeg {
-        EndedLeg { end, answer: std::mem::take(&mut self.answer), refused: std::mem::take(&mut self.refused) }
+        let Self { answer, refused, cut_off, .. } = self;
+        EndedLeg {
+            end,
+            answer: std::mem::take(answer),
+            refused: std::mem::take(refused),
+            cut_off: std::mem::take(cut_off),
+        }
     }
 
     fn item(&mut self, item: &Item) {
+        self.cut_off.item(item);
         match item {
             Item::CallStarted { id, tool, .. } => _ = self.tools.insert(id.clone(), tool.clone()),
             Item::ApprovalClosed { call, outcome, reason, .. } if *outcome != ApprovalOutcome::Approved => {

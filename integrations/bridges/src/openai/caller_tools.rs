@@ -15,17 +15,16 @@ pub(super) struct GivenTools<'a> {
 
 /// Reads the tools of a request. `field` is the one of a tool with its name, if that is not in the tool itself.
 pub(super) fn caller_tools(given: &GivenTools<'_>, field: Option<&str>) -> Result<Vec<CallerTool>, Problem> {
-    let tools = given.tools.unwrap_or_default();
-    if tools.is_empty() {
-        return Ok(Vec::new());
-    }
-    match given.choice {
-        None | Some(Value::Null) => {}
-        Some(Value::String(choice)) if choice == "auto" => {}
-        Some(Value::String(choice)) if choice == "none" => return Ok(Vec::new()),
+    let tools = match given.choice {
+        None | Some(Value::Null) => given.tools.unwrap_or_default(),
+        Some(Value::String(choice)) if choice == "auto" => given.tools.unwrap_or_default(),
+        Some(Value::String(choice)) if choice == "none" => &[],
         Some(_) => {
             return Err(unsupported("tool_choice", "the brain decides which tools are called; send `auto` or `none`"));
         }
+    };
+    if tools.is_empty() {
+        return Ok(Vec::new());
     }
     if given.parallel == Some(false) {
         return Err(unsupported("parallel_tool_calls", "an answer may have several calls"));

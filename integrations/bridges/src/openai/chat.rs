@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::{error, failed, refused};
-use super::history::{Remembered, TurnAnswer};
+use super::history::{Remembered, TurnAnswer, unsaid};
 use super::input::CompletionRequest;
 use super::speech::{AskedCall, Speech, TurnEnd};
 use super::turn::{TurnOpening, begin, by_history, named, speech};
@@ -72,7 +72,9 @@ fn answered<'a>(text: &'a str, end: &'a TurnEnd) -> TurnAnswer<'a> {
     let (calls, refusal): (&[AskedCall], _) = match end {
         TurnEnd::Called(calls) => (calls, None),
         TurnEnd::Waiting(refusal) => (&[], Some(refusal.as_str())),
-        TurnEnd::Completed | TurnEnd::Failed(_) | TurnEnd::Cancelled | TurnEnd::Broken(_) => (&[], None),
+        TurnEnd::Completed | TurnEnd::CutOff | TurnEnd::Failed(_) | TurnEnd::Cancelled | TurnEnd::Broken(_) => {
+            (&[], None)
+        }
     };
     TurnAnswer { text, calls, refusal }
 }
@@ -81,9 +83,10 @@ async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response,
     let request: CompletionRequest = cx.json()?;
     request.check()?;
     let newest = request.newest()?;
+    let said = unsaid(cx, &request.model, &newest).await?;
     let opening = TurnOpening {
         brain: &request.model,
-        newest: &newest,
+        newest: &said,
         options: request.options.clone(),
         caller_tools: request.caller_tools()?,
         asked: newest.last_calls(),
@@ -106,21 +109,17 @@ async fn complete(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response,
     let (text, over) = cx.wait(whole(speech)).await?;
     let (end, usage) = over.ok_or(ProblemType::TimedOut)?;
     remembered.remember(&header.model, answered(&text, &end)).await;
-    let mut calls = Vec::new();
-    let refusal = match end {
-        TurnEnd::Completed => None,
-        TurnEnd::Called(asked) => {
-            calls = asked;
-            None
-        }
-        TurnEnd::Waiting(refusal) => Some(refusal),
+    let (calls, refusal, finish_reason) = match end {
+        TurnEnd::Completed => (Vec::new(), None, "stop"),
+        TurnEnd::CutOff => (Vec::new(), None, "length"),
+        TurnEnd::Called(asked) => (asked, None, "tool_calls"),
+        TurnEnd::Waiting(refusal) => (Vec::new(), Some(refusal), "stop"),
         TurnEnd::Failed(message) => return failed(cx, "run_failed", &message),
         TurnEnd::Cancelled => return failed(cx, "run_cancelled", "the run was cancelled"),
         TurnEnd::Broken(message) => return failed(cx, "run_unavailable", &message),
     };
     let content = Some(text).filter(|text| !text.is_empty() || (refusal.is_none() && calls.is_empty()));
     let mut message = json!({ "role": "assistant", "content": content, "refusal": refusal });
-    let finish_reason = if calls.is_empty() { "stop" } else { "tool_calls" };
     if let (false, Some(fields)) = (calls.is_empty(), message.as_object_mut()) {
         fields.insert("tool_calls".to_owned(), calls.iter().map(tool_call).collect());
     }
@@ -204,6 +203,7 @@ impl ChunkHeader {
     fn end(&self, end: TurnEnd, usage: Option<&Usage>) -> Vec<Frame> {
         let mut frames = match end {
             TurnEnd::Completed => vec![self.piece(&json!({}), Some("stop"))],
+            TurnEnd::CutOff => vec![self.piece(&json!({}), Some("length"))],
             TurnEnd::Called(calls) => {
                 let pieces = (0..).zip(&calls).map(|(index, call): (u32, _)| {
                     let mut call = tool_call(call);

@@ -87,6 +87,15 @@ pub(super) async fn find(cx: &RequestContext, brain: &str, newest: &Newest) -> R
     Ok(entry.map(|entry| known(&entry).chats).unwrap_or_default())
 }
 
+/// Returns what a client says to a conversation: its newest input, with the user's messages right before that, unless the caller has said
+/// those in a conversation that has not answered them.
+pub(super) async fn unsaid(cx: &RequestContext, brain: &str, newest: &Newest) -> Result<Newest, Problem> {
+    match newest.with_unanswered() {
+        Some(whole) if find(cx, brain, newest).await?.is_empty() => Ok(whole),
+        _ => Ok(newest.clone()),
+    }
+}
+
 fn known(entry: &Entry) -> KnownChats {
     serde_json::from_value(entry.value.clone()).unwrap_or_default()
 }

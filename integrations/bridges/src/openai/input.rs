@@ -93,6 +93,9 @@ impl CompletionRequest {
         if let Some(n) = self.rest.get("n").filter(|n| !n.is_null() && n.as_u64() != Some(1)) {
             return Err(unsupported("n", &format!("a run has one answer, not {n}")));
         }
+        if self.rest.get("modalities").is_some_and(|given| !given.is_null() && *given != json!(["text"])) {
+            return Err(unsupported("modalities", "an answer is a text"));
+        }
         check(&self.rest, "response_format")
     }
 
@@ -119,6 +122,10 @@ impl ResponseRequest {
         if self.rest.get("conversation").is_some_and(|given| !given.is_null()) {
             return Err(unsupported("conversation", "name it with `previous_response_id` or `metadata.conversation`"));
         }
+        let included = self.rest.get("include").and_then(Value::as_array);
+        if included.is_some_and(|included| included.contains(&json!("message.output_text.logprobs"))) {
+            return Err(unsupported("include", NO_LOGPROBS));
+        }
         check(&self.rest, "response_format")
     }
 
@@ -141,10 +148,26 @@ impl ResponseRequest {
     }
 }
 
-/// Refuses the older form of tools, and formats.
+const NO_LOGPROBS: &str = "an answer has no probabilities of tokens";
+
+/// Parameters that would change the answer in a way that a run has no counterpart for.
+const UNSUPPORTED: [(&str, &str); 6] = [
+    ("functions", "give the tools in `tools`"),
+    ("logprobs", NO_LOGPROBS),
+    ("prompt", "the brain's author wrote its prompts"),
+    ("stop", "the brain decides where its answer ends"),
+    ("top_logprobs", NO_LOGPROBS),
+    ("web_search_options", "the brain has its own tools"),
+];
+
+/// Refuses what the bridge does not do in both APIs.
 fn check(rest: &BTreeMap<String, Value>, format: &str) -> Result<(), Problem> {
-    if rest.get("functions").is_some_and(|given| !given.is_null() && *given != json!([])) {
-        return Err(unsupported("functions", "give the tools in `tools`"));
+    let asks_for_nothing =
+        |given: &Value| given.is_null() || [json!(false), json!(0), json!(""), json!([])].contains(given);
+    for (param, why) in UNSUPPORTED {
+        if rest.get(param).is_some_and(|given| !asks_for_nothing(given)) {
+            return Err(unsupported(param, why));
+        }
     }
     let kind = rest.get(format).and_then(|format| format.get("type")).and_then(Value::as_str);
     if kind.is_some_and(|kind| kind != "text") {
@@ -169,11 +192,28 @@ mod tests {
             (json!({ "functions": [{ "name": "x" }] }), "functions"),
             (json!({ "response_format": { "type": "json_object" } }), "response_format"),
             (json!({ "n": 2 }), "n"),
+            (json!({ "stop": ["."] }), "stop"),
+            (json!({ "logprobs": true }), "logprobs"),
+            (json!({ "modalities": ["text", "audio"] }), "modalities"),
+            (json!({ "web_search_options": {} }), "web_search_options"),
         ] {
             assert_eq!(completion(&more).check().unwrap_err().document()["param"], param);
         }
-        let plain = json!({ "temperature": 0.5, "tools": [], "n": 1, "response_format": { "type": "text" } });
+        let plain = json!({
+            "temperature": 0.5, "max_tokens": 7, "tools": [], "n": 1, "response_format": { "type": "text" }, "stop": null,
+            "logprobs": false, "modalities": ["text"], "store": false,
+        });
         assert!(completion(&plain).check().is_ok());
+        for (more, param) in [
+            (json!({ "prompt": { "id": "a" } }), "prompt"),
+            (json!({ "include": ["message.output_text.logprobs"] }), "include"),
+            (json!({ "text": { "format": { "type": "json_object" } } }), "text"),
+        ] {
+            let mut body = json!({ "model": "Chat", "input": "hello" });
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let request: ResponseRequest = serde_json::from_value(body).unwrap();
+            assert_eq!(request.check().unwrap_err().document()["param"], param);
+        }
     }
 
     #[test]
@@ -189,6 +229,7 @@ mod tests {
             (json!({ "tools": [{ "type": "web_search" }] }), "tools"),
             (json!({ "tools": [{ "type": "function", "function": { "name": "no spaces" } }] }), "tools"),
             (json!({ "tools": tool(), "tool_choice": "required" }), "tool_choice"),
+            (json!({ "tool_choice": "required" }), "tool_choice"),
             (json!({ "tools": tool(), "parallel_tool_calls": false }), "parallel_tool_calls"),
         ] {
             assert_eq!(tools(more).unwrap_err().document()["param"], param);

@@ -123,6 +123,16 @@ impl Newest {
         format!("openai-{}", sha256(message.to_string().as_bytes()))
     }
 
+    /// Returns the input with the user's messages right before it, which nothing answers; `None` if there are none.
+    pub(super) fn with_unanswered(&self) -> Option<Self> {
+        let NewestInput::Message(newest) = &self.said else { return None };
+        let answered = self.before.iter().rposition(|(role, _)| role != USER).map_or(0, |last| last + 1);
+        let (before, unanswered) = self.before.split_at(answered);
+        let texts = unanswered.iter().map(|(_, text)| text).filter(|text| !text.is_empty()).chain([newest]);
+        let said = NewestInput::Message(texts.map(String::as_str).collect::<Vec<_>>().join("\n\n"));
+        (!unanswered.is_empty()).then(|| Self { said, before: before.to_vec() })
+    }
+
     /// Returns whether an assistant has answered before.
     pub(super) fn has_answers(&self) -> bool {
         self.before.iter().any(|(role, _)| role == ASSISTANT || role == CALL)

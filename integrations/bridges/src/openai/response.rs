@@ -142,6 +142,10 @@ impl ResponseObject {
                 let failed = |message: &str| json!({ "code": "server_error", "message": message });
                 match end {
                     TurnEnd::Completed => self.status = "completed",
+                    TurnEnd::CutOff => {
+                        self.status = "incomplete";
+                        self.incomplete_details = json!({ "reason": "max_output_tokens" });
+                    }
                     TurnEnd::Called(calls) => {
                         self.status = "completed";
                         grown.extend(calls.into_iter().map(|call| self.called(call)));

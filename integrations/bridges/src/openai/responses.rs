@@ -9,12 +9,12 @@ use positronic_server::extension::{RequestContext, Route};
 use positronic_server::{Problem, ProblemType, Scope};
 
 use super::error::refused;
-use super::history::{Remembered, TurnAnswer};
+use super::history::{Remembered, TurnAnswer, unsaid};
 use super::input::ResponseRequest;
 use super::newest::NewestInput;
 use super::response::{ResponseObject, next_turn, read, turn_of};
 use super::responses_stream::events;
-use super::turn::{Turn, TurnOpening, answer, begin, by_history, named, speech};
+use super::turn::{Turn, TurnOpening, answer, begin, by_history, named, refuse_other_brain, speech};
 use crate::shared::{MAX_BODY, Shared};
 
 pub(super) fn routes(shared: &Arc<Shared>) -> Vec<Route> {
@@ -63,9 +63,10 @@ async fn created(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response, 
     let request: ResponseRequest = cx.json()?;
     request.check()?;
     let newest = request.newest()?;
+    let said = unsaid(cx, &request.model, &newest).await?;
     let opening = TurnOpening {
         brain: &request.model,
-        newest: &newest,
+        newest: &said,
         options: request.options.clone(),
         caller_tools: request.caller_tools()?,
         asked: newest.last_calls(),
@@ -75,6 +76,7 @@ async fn created(shared: &Shared, cx: &Arc<RequestContext>) -> Result<Response, 
         (Some(previous), _) if let NewestInput::Results(results) = &newest.said => {
             let (run, from) = turn_of(previous)?;
             let row = cx.run_row(&run).await?;
+            refuse_other_brain(&row, &request.model)?;
             let asked: Vec<_> = read(cx, shared, &row, from).await?.asked.into_iter().map(|call| call.id).collect();
             let conversation = row.conversation.clone().unwrap_or_default();
             answer(cx, &row, &conversation, results, &asked).await?

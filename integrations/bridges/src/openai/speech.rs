@@ -7,6 +7,7 @@ use positronic_core::machine::pending;
 use positronic_core::record::Usage;
 
 use crate::caller_result::{CallerResult, as_text};
+use crate::cut_off::CutOff;
 use crate::leg::{Encoder, LegEnd};
 use crate::open_questions::{paused, waiting};
 use crate::projection::{Item, Placed, Projection, TextKind};
@@ -23,6 +24,8 @@ pub(super) enum Speech {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TurnEnd {
     Completed,
+    /// The run has completed, and a limit has cut off a loop of it.
+    CutOff,
     /// The run waits for the results of these calls of the caller's own tools.
     Called(Vec<AskedCall>),
     /// The run waits; the text says for what, and where it is decided.
@@ -64,11 +67,12 @@ pub(super) struct SpeechEncoder {
     last: Option<String>,
     /// The usage before the turn.
     before: Usage,
+    cut_off: CutOff,
 }
 
 impl SpeechEncoder {
     pub(super) fn new(rule: CallerResult, program: Arc<str>) -> Self {
-        Self { rule, program, texts: HashSet::new(), last: None, before: Usage::default() }
+        Self { rule, program, texts: HashSet::new(), last: None, before: Usage::default(), cut_off: CutOff::default() }
     }
 
     /// Returns a piece of a text. A text after another one begins with an empty line, since clients put all texts of an answer together.
@@ -87,8 +91,9 @@ impl SpeechEncoder {
             input: now.input.saturating_sub(self.before.input),
             output: now.output.saturating_sub(self.before.output),
             cached: now.cached.saturating_sub(self.before.cached),
+            cache_write: now.cache_write.saturating_sub(self.before.cache_write),
+            cache_write_1h: now.cache_write_1h.saturating_sub(self.before.cache_write_1h),
             reasoning: now.reasoning.saturating_sub(self.before.reasoning),
-            ..Usage::default()
         }
     }
 }
@@ -103,6 +108,7 @@ impl Encoder for SpeechEncoder {
     fn items(&mut self, items: Vec<Placed>) -> Vec<Speech> {
         let mut said = Vec::new();
         for Placed { in_dialogue, item, .. } in items {
+            self.cut_off.item(&item);
             match item {
                 Item::TextStarted { id, kind: TextKind::Answer, .. } if in_dialogue => {
                     self.texts.insert(id);
@@ -161,7 +167,7 @@ impl Encoder for SpeechEncoder {
                     said.push(Speech::Text { id: id.clone(), text: as_text(&result) });
                     said.push(Speech::TextEnded { id });
                 }
-                TurnEnd::Completed
+                if self.cut_off.loops().is_empty() { TurnEnd::Completed } else { TurnEnd::CutOff }
             }
             LegEnd::Waiting(questions) if questions.iter().any(|question| question.pending.kind.is_for_caller()) => {
                 TurnEnd::Called(asked_calls(projection))

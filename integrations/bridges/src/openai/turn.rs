@@ -20,7 +20,7 @@ use super::speech::{Speech, SpeechEncoder};
 use crate::decisions::Decisions;
 use crate::leg::Leg;
 use crate::shared::Shared;
-use crate::thread::{Thread, open_calls, text_question};
+use crate::thread::{Thread, open_calls, text_question, with_place_of_options};
 
 /// The headers with the conversation of a chat: ours, and that of Open WebUI.
 const HEADERS: [&str; 2] = ["x-positronic-conversation", "x-openwebui-chat-id"];
@@ -117,6 +117,7 @@ pub(super) async fn begin(
     let TurnOpening { brain: title, newest, options, caller_tools, asked, program } = opening;
     let definition = brain(cx, title)?;
     let thread = Thread::find(cx, conversation).await?;
+    thread.last().map_or(Ok(()), |row| refuse_other_brain(row, title))?;
     let text = match &newest.said {
         NewestInput::Message(text) => text,
         NewestInput::Results(results) => {
@@ -167,7 +168,9 @@ pub(super) async fn begin(
         if has_loop { (Some(text.clone()), options) } else { (None, Some(options_in(text, options)?)) };
     let sent = ThreadMessage::builder().thread(conversation).brain(title).id(id).text(text).options(options);
     // A request without tools takes back those of the one before.
-    let sent = cx.send(sent.caller_tools(takes_tools.then_some(caller_tools)).build()).await?;
+    let sent = cx.send(sent.caller_tools(takes_tools.then_some(caller_tools)).build()).await;
+    let place = if has_loop { "`options` in the body" } else { "the message, as JSON, or `options` in the body" };
+    let sent = sent.map_err(|problem| with_place_of_options(problem, place))?;
     Ok(turn(sent.run, sent.from))
 }
 
@@ -190,6 +193,18 @@ pub(super) async fn answer(
     }
     let from = cx.answer_calls(row, results).await?;
     Ok(Turn { conversation: conversation.to_owned(), run: row.run.clone(), from })
+}
+
+/// Refuses input for an open run of another brain than the model that is to answer.
+pub(super) fn refuse_other_brain(row: &RunSummary, title: &str) -> Result<(), Problem> {
+    if row.status.is_over() || *row.brain == *title {
+        return Ok(());
+    }
+    let detail = format!(
+        "the conversation has the open run `{}` of the brain `{}`: name that one as the model, or wait for the end of its run",
+        row.run, row.brain
+    );
+    Err(Problem::new(ProblemType::NotWaiting).detail(detail).field("param", "model"))
 }
 
 /// Refuses a message to a run that waits for results of calls.

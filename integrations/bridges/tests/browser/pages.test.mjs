@@ -182,6 +182,36 @@ for (const name of WATCHING) {
   });
 }
 
+test('assistantUi: takes no message while a question is open', async () => {
+  const page = await open('assistantUi');
+  await page.order();
+
+  assert.equal(await page.locator('[name=text]').isDisabled(), true);
+  await page.answer('Yes');
+  await isDone(page);
+
+  assert.equal(await page.locator('[name=text]').isDisabled(), false);
+});
+
+// CopilotKit keeps a message back while a question is open: it is in its list of messages, and no request brings it.
+if (withCopilotKit) {
+  test('copilotKit: what the user writes while a question is open comes with the answer', async () => {
+    const page = await open('copilotKit');
+    await page.order();
+    await page.say('Some bread, too.');
+    await page.shows(/Some bread, too/);
+    const [run] = waiting();
+    assert.doesNotMatch(project.command('events', run), /Some bread, too/);
+
+    await page.answer('Yes');
+    await isDone(page);
+    await page.reload();
+
+    await page.shows(/Some bread, too/);
+    assert.match(project.command('events', run), /Some bread, too/);
+  });
+}
+
 test('useChat: a page that reloads has the whole chat, before and after its run is over', async () => {
   const page = await open('useChat');
   await page.order();

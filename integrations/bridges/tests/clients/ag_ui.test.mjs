@@ -357,6 +357,23 @@ test('a message can be sent while a question is open', async () => {
   assert.deepEqual(agent.messages.filter((message) => message.role === 'user').map((message) => message.content), ['refund', 'hello']);
 });
 
+test('a message comes with an answer, and messages after each other are one', async () => {
+  const agent = client('Chat');
+  await agent.say('refund');
+  agent.addMessage({ id: randomUUID(), role: 'user', content: 'thanks' });
+
+  await agent.answer({ approved: true });
+
+  assert.deepEqual(agent.end().outcome, { type: 'success' });
+  assert.equal(agent.of('TOOL_CALL_RESULT')[0].content, 'refunded 100');
+  assert.equal(agent.texts().at(-1), 'You said "thanks".');
+  assert.deepEqual(agent.messages.filter(({ role }) => role === 'user').map(({ content }) => content), ['refund', 'thanks']);
+
+  agent.addMessage({ id: randomUUID(), role: 'user', content: 'one' });
+  await agent.say('two more');
+  assert.equal(agent.texts().at(-1), 'You said "one\\n\\ntwo more".');
+});
+
 test('an answer that others have given is accepted if it is the same, and else says what was decided', async () => {
   const [same, other] = [client('Chat'), client('Chat')];
   for (const agent of [same, other]) {

@@ -216,6 +216,20 @@ test('a wait for a person is data, and its answer is sent in the body', async ()
   await own.check();
 });
 
+test('a page that keeps its answers in the body goes on', async () => {
+  const answers = {};
+  const own = chat('Chat', { body: { answers } });
+  await own.sendMessage({ text: 'ask' });
+  answers[own.parts('data-wait')[0].id] = { text: 'red' };
+
+  await own.sendMessage({ text: 'thanks' });
+  await own.sendMessage({ text: 'more' });
+
+  assert.deepEqual(own.errors, []);
+  assert.deepEqual(own.texts().slice(-2), ['You said "thanks".', 'You said "more".']);
+  await own.check();
+});
+
 test('a page that reloads in the middle of an answer gets the message and the rest of it', async () => {
   const first = chat('Chat');
   const lost = first.sendMessage({ text: 'slow' });

@@ -1,12 +1,16 @@
 // Brains as tools with the official clients of MCP: of the newest revision (`@modelcontextprotocol/client`), which also speaks the
 // older one, and of the older one (`@modelcontextprotocol/sdk`). Both check results against the tool's schema.
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { start } from './server.mjs';
 
 const from = (folder, path) => import(pathToFileURL(`${folder}/${path}`));
 const { Client, StreamableHTTPClientTransport } = await from(process.env.POSITRONIC_MCP_CLIENT, 'dist/index.mjs');
+const { StdioClientTransport } = await from(process.env.POSITRONIC_MCP_CLIENT, 'dist/stdio.mjs');
 const older = await from(process.env.POSITRONIC_MCP_SDK, 'dist/esm/client/index.js');
 const { StreamableHTTPClientTransport: OlderTransport } = await from(process.env.POSITRONIC_MCP_SDK, 'dist/esm/client/streamableHttp.js');
 const { ElicitRequestSchema } = await from(process.env.POSITRONIC_MCP_SDK, 'dist/esm/types.js');
@@ -217,5 +221,23 @@ for (const kind of ['legacy', 'sdk']) {
       do row = (await server.api(server.service, `/runs/${run}`)).body; while (status === 'cancelled' && row.status !== status);
       assert.equal(row.status, status);
     }
+  });
+}
+
+for (const mode of ['auto', 'legacy']) {
+  test(`${mode}: a command that stops answers its call`, async () => {
+    const cwd = mkdtempSync(join(tmpdir(), 'positronic-mcp-'));
+    after(() => rmSync(cwd, { recursive: true, force: true }));
+    const client = new Client(info, { versionNegotiation: { mode } });
+    const transport = new StdioClientTransport({ command: process.env.POSITRONIC_EXAMPLES, args: ['mcp'], cwd, stderr: 'ignore' });
+    await client.connect(transport);
+    // The first progress says that the call has its run. A second signal would not wait for the answer.
+    const onprogress = ({ progress }) => progress === 1 && process.kill(transport.pid, 'SIGINT');
+
+    const result = await client.callTool({ name: 'Parcel', arguments: { number: '7', titles: ['Kettles'] } }, { onprogress });
+
+    assert.equal(result.isError, true);
+    assert.match(text(result), /The server is stopping\. The run [0-9a-f-]{36} continues/);
+    await client.close();
   });
 }

@@ -46,6 +46,10 @@ try:
     assert asked.content is None and "positronic approve" in asked.refusal
     refused(422, "run_failed", model="Chat", messages=said("fail"))
     refused(404, "unknown-brain", model="Nothing", messages=said("hello"))
+    for more in [{"stop": ["."]}, {"logprobs": True}, {"modalities": ["text", "audio"]}, {"tool_choice": "required"}]:
+        refused(422, "unprocessable", model="Chat", messages=said("hello"), **more)
+    both = client.chat.completions.create(model="Chat", messages=said("one") + said("and two"))
+    assert both.choices[0].message.content == 'You said "one\\n\\nand two".', both
     tool = {"type": "function", "function": {"name": "x", "parameters": {}}}
     refused(422, "unprocessable", model="Chat", messages=said("hello"), tools=[tool])
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use positronic_bridges::{Bridges, Protocol};
 use positronic_server::Scope;
 use serde_json::{Value, json};
 
-use crate::support::{Shop, answer, said, types};
+use crate::support::{Shop, answer, input, said, types};
 
 const ALL: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Decide];
 
@@ -99,4 +100,69 @@ async fn message_while_an_approval_is_open_stays_in_the_messages() {
         let ids: Vec<_> = snapshot["messages"].as_array().unwrap().iter().map(|message| &message["id"]).collect();
         assert_eq!(ids.iter().filter(|id| ***id == "m-quickly").count(), 1, "{leg:?}");
     }
+}
+
+/// Returns the texts of the messages that a leg begins with, each with its role.
+fn snapshot(leg: &[Value]) -> Vec<(&str, &str)> {
+    let messages = &leg.iter().find(|event| event["type"] == "MESSAGES_SNAPSHOT").unwrap()["messages"];
+    let messages = messages.as_array().unwrap().iter();
+    messages.filter_map(|message| Some((message["role"].as_str()?, message["content"].as_str()?))).collect()
+}
+
+#[tokio::test]
+async fn message_beside_an_answer_is_read_with_it() {
+    let shop = Shop::open(&Bridges::builder().build(), &["none"]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let asked = shop.leg(&ann, "thread", said("pay")).await;
+    let mut both = answer(&asked, &json!({ "approved": true }));
+    // As CopilotKit posts them.
+    let own = json!({ "id": "x", "role": "tool", "toolCallId": "interrupt", "content": "{\"approved\":true}" });
+    both["messages"] = json!([said("thanks")["messages"][0], own]);
+
+    let first = shop.leg(&ann, "thread", both.clone()).await;
+    let again = shop.leg(&ann, "thread", both).await;
+    let thread = shop.leg(&ann, "thread", json!({})).await;
+
+    assert!(json!(first).to_string().contains("paid 7 to DE02"), "{first:?}");
+    assert_eq!(first.last().unwrap()["outcome"]["type"], "success");
+    let read: Vec<_> = snapshot(&thread).into_iter().filter(|(role, _)| *role == "user").collect();
+    assert_eq!(read, [("user", "pay"), ("user", "thanks")], "{again:?}");
+    assert!(snapshot(&thread).contains(&("assistant", "You said thanks.")), "{thread:?}");
+}
+
+#[tokio::test]
+async fn messages_that_no_run_has_read_are_one() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let message = |id: &str, content: Value| json!({ "id": id, "role": "user", "content": content });
+    let image = message("refused", json!([{ "type": "image" }]));
+    let hello = message("a", json!("hello"));
+    let messages = json!([hello, image, message("b", json!("I am vegan.")), message("c", json!("What now?"))]);
+
+    shop.leg(&ann, "thread", json!({ "messages": [hello] })).await;
+    let leg = shop.leg(&ann, "thread", json!({ "messages": messages })).await;
+    let thread = shop.leg(&ann, "thread", json!({ "messages": messages })).await;
+
+    assert_eq!(leg.last().unwrap()["outcome"]["type"], "success");
+    let said = snapshot(&thread);
+    assert_eq!(said[2..], [("user", "I am vegan.\n\nWhat now?"), ("assistant", "You said I am vegan.\n\nWhat now?.")]);
+}
+
+#[tokio::test]
+async fn empty_message_is_refused_and_begins_nothing() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let empty = json!([{ "id": "m", "role": "user", "content": " " }]);
+    let chat = json!({ "id": "thread", "messages": [{ "id": "m", "role": "user", "parts": [{ "type": "text", "text": "" }] }] });
+
+    for (path, body) in [("ag-ui", input("thread", json!({ "messages": empty }))), ("ai-sdk", chat)] {
+        let (status, text) = shop.send(&ann, "POST", &format!("/api/v1/{path}/Refund"), Some(body)).await;
+
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{path}: {text}");
+        assert!(
+            text.starts_with("/messages/0/") && text.contains("the message of the user is empty"),
+            "{path}: {text}"
+        );
+    }
+    assert!(shop.client.conversations().runs("thread").await.unwrap().is_empty());
 }

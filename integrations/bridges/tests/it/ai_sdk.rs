@@ -2,6 +2,11 @@
 
 use axum::http::StatusCode;
 use positronic_bridges::Bridges;
+use positronic_core::dsl::form;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::Message;
+use positronic_core::store::MemoryStore;
 use positronic_server::Scope;
 use serde_json::{Value, json};
 
@@ -325,4 +330,75 @@ async fn message_with_many_ended_calls_is_answered() {
     let second = chat(&shop, &ann, request).await;
 
     assert!(second.contains("paid 7 to DE02") && !second.contains("no item"), "{second}");
+}
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct Name {
+    name: String,
+}
+
+/// Opens a shop whose brain asks for a name, and returns the token of a user, and the id of the question.
+async fn asking(brain: Brain<(), String>, options: Value) -> (Shop, String, String) {
+    let model = ScriptedModel::from_fn(|request| match request.messages.messages().pop() {
+        Some(Message::User { text, .. }) if text == "ask" => Reply::call("ask", json!({})),
+        Some(Message::User { text, .. }) => Reply::text(format!("You said {text}.")),
+        _ => Reply::text("Hello."),
+    });
+    let shop = Shop::of(Runner::new(model).store(MemoryStore::new()).brain(brain), &Bridges::builder().build(), &[]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let asked = chat(&shop, &ann, options).await;
+    let wait: Value = serde_json::from_str(asked.lines().find(|line| line.contains("data-wait")).unwrap()).unwrap();
+    (shop, ann, wait["id"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn message_beside_answers_in_the_body_is_read_with_them() {
+    let brain = brain("Refund").state(String::new()).r#loop("Chat", |cx| {
+        cx.system("Talk.").tool("ask", |t| {
+            t.description("Asks").execute(async |_: NoArgs, cx| Ok(cx.result("asked").wait_for_reply::<Name>("Who?")))
+        })
+    });
+    let (shop, ann, wait) = asking(brain.build(), said("ask")).await;
+    // As in a page that keeps its answers in the body of its transport.
+    let request = |text: &str| {
+        let mut request = said(text);
+        request["answers"] = json!({ &wait: { "name": "Tom" } });
+        request
+    };
+
+    let first = chat(&shop, &ann, request("thanks")).await;
+    let more = chat(&shop, &ann, request("more")).await;
+
+    assert!(first.contains("You said thanks.") && !first.contains("errorText"), "{first}");
+    assert!(more.contains("You said more.") && !more.contains("errorText"), "{more}");
+}
+
+#[tokio::test]
+async fn text_answers_a_question_beside_older_answers_in_the_body() {
+    let brain = brain("Refund").state(String::new());
+    let brain = brain.ask_person("Ask", |_| form::<String>("Who?".to_owned()), |_, answer| answer);
+    let (shop, ann, _) = asking(brain.build(), json!({ "options": {} })).await;
+    let mut tom = said("Tom");
+    tom["answers"] = json!({ "older": { "name": "Tim" } });
+
+    let answered = chat(&shop, &ann, tom).await;
+
+    assert!(answered.contains(r#""status":"answered""#), "{answered}");
+}
+
+#[tokio::test]
+async fn answer_counts_if_its_run_takes_no_message() {
+    let brain = brain("Refund").state(String::new()).ask_person(
+        "Ask",
+        |_| form::<Name>("Who?".to_owned()),
+        |_, answer| answer.name,
+    );
+    let (shop, ann, wait) = asking(brain.build(), json!({ "options": {} })).await;
+    let mut both = said("thanks");
+    both["answers"] = json!({ &wait: { "name": "Tom" } });
+
+    let first = chat(&shop, &ann, both).await;
+
+    assert!(first.contains(r#""status":"answered""#), "{first}");
+    assert!(first.lines().rev().nth(1).unwrap().contains("takes no message now"), "{first}");
 }

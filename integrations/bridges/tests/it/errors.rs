@@ -4,7 +4,11 @@ use std::fmt::Write as _;
 
 use axum::body::to_bytes;
 use axum::response::Response;
+use positronic_bridges::Bridges;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
 use positronic_core::record::{RunId, Seq};
+use positronic_core::store::MemoryStore;
 use positronic_server::Scope;
 use serde_json::{Value, json};
 
@@ -215,4 +219,31 @@ async fn refused_decisions_say_why_and_leave_the_question_or_the_first_decision(
 
 fn resume(question: &str) -> Value {
     json!({ "resume": [{ "interruptId": question, "status": "resolved", "payload": { "approved": true } }] })
+}
+
+#[derive(Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+struct Greeting {
+    name: String,
+}
+
+#[tokio::test]
+async fn missing_options_are_refused_with_their_place_in_the_protocol() {
+    let hello = brain("Refund").options::<Greeting>().r#loop("Greet", |cx| cx.system("Greet."));
+    let model = ScriptedModel::from_fn(|_| Reply::text("Hello."));
+    let runner = Runner::new(model).store(MemoryStore::new()).brain(hello);
+    let shop = Shop::of(runner, &Bridges::builder().build(), &[]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+
+    for request in requests("Refund", "new") {
+        let place = match request.bridge {
+            "ag-ui" => "The options of the brain are `forwardedProps.options`.",
+            "ai-sdk" | "openai" => "The options of the brain are `options` in the body.",
+            "mcp" => "",
+            _ => "The options of the brain are a data part of the message.",
+        };
+
+        let text = answer(&shop, &ann, &request).await;
+
+        assert!(text.contains("name") && text.contains("is a required property") && text.contains(place), "{text}");
+    }
 }

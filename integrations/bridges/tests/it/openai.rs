@@ -257,3 +257,69 @@ async fn texts_of_an_answer_are_apart_whichever_way_a_client_puts_them_together(
     let deltas: String = deltas.map(|event| event["delta"].as_str().unwrap().to_owned()).collect();
     assert_eq!(deltas, "I look.\n\nI see.");
 }
+
+#[tokio::test]
+async fn messages_of_the_user_without_an_answer_between_them_are_one() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let both = [("user", "I am vegan."), ("user", "What now?")];
+
+    let (_, begun) = post(&shop, &ann, "/chat/completions", chat(&both)).await;
+    let said = begun["choices"][0]["message"]["content"].as_str().unwrap();
+    let more = [&both[..], &[("assistant", said), ("user", "a"), ("user", "b")]].concat();
+    let (_, continued) = post(&shop, &ann, "/chat/completions", chat(&more)).await;
+    let (_, again) = post(&shop, &ann, "/chat/completions", chat(&more)).await;
+    let items = json!([{ "role": "user", "content": "a" }, { "role": "user", "content": "b" }]);
+    let (_, response) = post(&shop, &ann, "/responses", json!({ "model": "Refund", "input": items })).await;
+
+    assert_eq!(said, "You said I am vegan.\n\nWhat now?.");
+    assert_eq!(continued["choices"][0]["message"]["content"], "You said a\n\nb.");
+    assert_eq!(again["id"], continued["id"], "the same request is one message");
+    assert_eq!(response["output"][0]["content"][0]["text"], "You said a\n\nb.");
+}
+
+#[tokio::test]
+async fn answer_of_a_loop_that_a_limit_has_cut_off_is_not_complete() {
+    let brain = brain("Refund").r#loop("Look", |cx| {
+        cx.system("Look.").max_iterations(1).tool("look", |t| t.execute(async |_: NoArgs, _| Ok("nothing")))
+    });
+    let model = ScriptedModel::from_fn(|_| Reply::call("look", json!({})).and_text("I look."));
+    let runner = Runner::new(model).store(MemoryStore::new()).brain(brain);
+    let shop = Shop::of(runner, &positronic_bridges::Bridges::builder().build(), &[]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+
+    let (_, answer) = post(&shop, &ann, "/chat/completions", chat(&[("user", "hello")])).await;
+    let mut streamed = chat(&[("user", "hello")]);
+    streamed["stream"] = true.into();
+    let (_, chunks) = shop.send(&ann, "POST", &format!("{BASE}/chat/completions"), Some(streamed)).await;
+    let (_, response) = post(&shop, &ann, "/responses", json!({ "model": "Refund", "input": "hello" })).await;
+    let path = format!("{BASE}/responses/{}", response["id"].as_str().unwrap());
+    let (_, read) = shop.send(&ann, "GET", &path, None).await;
+
+    assert_eq!(answer["choices"][0]["finish_reason"], "length");
+    assert_eq!(answer["choices"][0]["message"]["content"], "I look.");
+    assert!(chunks.contains(r#""finish_reason":"length""#), "{chunks}");
+    assert_eq!(response["status"], "incomplete");
+    assert_eq!(response["incomplete_details"]["reason"], "max_output_tokens");
+    assert_eq!(serde_json::from_str::<Value>(&read).unwrap(), response);
+}
+
+#[tokio::test]
+async fn open_run_of_another_brain_gets_no_message() {
+    let other = brain("Other").r#loop("Chat", |cx| cx.system("Talk."));
+    let pay = brain("Refund").r#loop("Chat", |cx| {
+        cx.system("Pay.")
+            .tool("pay", |t| t.requires_approval("it costs money").execute(async |_: NoArgs, _| Ok("paid")))
+    });
+    let model = ScriptedModel::from_fn(|_| Reply::call("pay", json!({})));
+    let runner = Runner::new(model).store(MemoryStore::new()).brain(pay).brain(other);
+    let shop = Shop::of(runner, &positronic_bridges::Bridges::builder().build(), &[]);
+    let ann = shop.token(Some("ann"), &ALL).await;
+    let (_, first) = post(&shop, &ann, "/responses", json!({ "model": "Refund", "input": "pay" })).await;
+
+    let next = json!({ "model": "Other", "input": "hello", "previous_response_id": first["id"] });
+    let (status, refused) = post(&shop, &ann, "/responses", next).await;
+
+    assert_eq!((status, &refused["error"]["param"]), (StatusCode::CONFLICT, &json!("model")), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("of the brain `Refund`"), "{refused}");
+}

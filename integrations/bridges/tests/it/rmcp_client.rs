@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
 use positronic_bridges::Bridges;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::store::{MemoryStore, RunFilter};
 use positronic_server::extension::LocalCaller;
-use positronic_server::{Caller, Options, Scope};
+use positronic_server::{Caller, Options, Scope, Shutdown};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest, ContentBlock,
     CustomRequest, DetailedTask, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
@@ -226,5 +229,51 @@ async fn changes_of_a_task_are_notified() {
         assert_eq!(statuses, [TaskStatus::InputRequired, TaskStatus::Completed], "{over:?}: {told:?}");
         let TaskPayload::Completed { result } = &told.last().unwrap().payload else { panic!("{told:?}") };
         assert_eq!(result["content"][0]["text"], "Done.");
+    }
+}
+
+/// A client of a command that stops.
+async fn connect_until(
+    shop: &Shop,
+    shutdown: &Shutdown,
+    lifecycle: ClientLifecycleMode,
+) -> RunningService<RoleClient, ()> {
+    let options = Options::builder().brains(shop.runner.clone()).shutdown(shutdown.clone()).build();
+    let local = LocalCaller::new(shop.client.clone(), options, Caller::service("ann", ALL), "mcp");
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (input, output) = tokio::io::split(theirs);
+    tokio::spawn(async move { Bridges::builder().build().serve_mcp(local, input, output).await });
+    ().serve_with_lifecycle(tokio::io::split(ours), lifecycle).await.unwrap()
+}
+
+#[tokio::test]
+async fn command_that_stops_answers_its_calls_and_says_where_their_runs_continue() {
+    for lifecycle in [ClientLifecycleMode::Initialize, discover()] {
+        let order = brain("Order").r#loop("Chat", |cx| {
+            cx.system("Order.").tool("confirm", |t| {
+                t.description("Waits for the shop")
+                    .wait(|_: &NoArgs, _| [webhook::<String>("shop").on("order 7")])
+                    .execute(async |_, _| Ok("sent"))
+            })
+        });
+        let model = ScriptedModel::new([Reply::call("confirm", json!({})), Reply::text("Done.")]);
+        let runner = Runner::new(model).store(MemoryStore::new()).brain(order);
+        let (shop, shutdown) = (Shop::of(runner, &Bridges::builder().build(), &[]), Shutdown::default());
+        let client = connect_until(&shop, &shutdown, lifecycle).await;
+        let arguments = json!({ "message": "go" }).as_object().cloned().unwrap_or_default();
+        let call = client.call_tool(CallToolRequestParams::new("Order").with_arguments(arguments));
+        let stopped = async {
+            while shop.client.store().runs(&RunFilter::default()).await.unwrap().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            shutdown.begin();
+        };
+
+        let (result, ()) = tokio::join!(call, stopped);
+
+        let (result, rows) = (result.unwrap(), shop.client.store().runs(&RunFilter::default()).await.unwrap());
+        let said = format!("The server is stopping. The run {} continues with the next one", rows[0].run);
+        assert!(text(&result.content).starts_with(&said), "{result:?}");
+        assert_eq!(result.is_error, Some(true));
     }
 }

@@ -5,7 +5,7 @@ use futures::StreamExt as _;
 use positronic_bridges::Bridges;
 use positronic_core::runner::{ServeEvent, Server};
 use positronic_server::extension::LocalCaller;
-use positronic_server::{Caller, Options, Scope};
+use positronic_server::{Caller, Options, Scope, Shutdown};
 
 use super::api::ProjectBrains;
 use super::runners::Runners;
@@ -23,7 +23,9 @@ pub(crate) async fn mcp(project: &Project, args: &McpArgs, ui: &mut Ui) -> Resul
     let runners = Runners::new(project, &args.model, &store, ui.settings.clone());
     runners.check()?;
     let client = store.client();
-    let options = Options::builder().brains(ProjectBrains::of(project, &store, &args.model, ui)).build();
+    let shutdown = Shutdown::default();
+    let options = Options::builder().brains(ProjectBrains::of(project, &store, &args.model, ui));
+    let options = options.shutdown(shutdown.clone()).build();
     let caller = match args.user.as_ref().or(ui.settings.user.as_ref()) {
         Some(user) => Caller::user(user, Scope::ALL),
         None => Caller::service(NAME, Scope::ALL),
@@ -34,11 +36,17 @@ pub(crate) async fn mcp(project: &Project, args: &McpArgs, ui: &mut Ui) -> Resul
     // The protocol has stdout; everything else goes to stderr.
     let bridges = Bridges::builder().program(&ui.program).build();
     let mut serving = Box::pin(bridges.serve_mcp(caller, tokio::io::stdin(), tokio::io::stdout()));
-    let mut interrupts = interrupts();
+    let (mut interrupts, mut is_stopping) = (interrupts(), false);
     let served = loop {
         tokio::select! {
             served = &mut serving => break served,
-            _ = interrupts.recv() => break Ok(()),
+            _ = interrupts.recv() => {
+                // The second one does not wait until the calls in flight are answered.
+                if std::mem::replace(&mut is_stopping, true) {
+                    break Ok(());
+                }
+                shutdown.begin();
+            }
             Some(event) = events.next() => report(event, ui)?,
         }
     };
