@@ -11,7 +11,7 @@ import { empty, hasEnded, idText, resource } from '../parts/common.js';
 import { asked as askedOf, dated, KEYS, parse, texts, wordsOf, write } from '../parts/query.js';
 import chips from '../parts/chips.js';
 import { hitLine } from '../parts/hit.js';
-import { menuOf, suggestions } from '../parts/suggest.js';
+import { menuOf, STATUSES, suggestions } from '../parts/suggest.js';
 
 const { a, b, button, code, div, form, h1, h2, input, kbd, label, nav, option, p, select, small, span } = tags;
 
@@ -84,12 +84,13 @@ export default function runsView(route, frame) {
   const data = resource(async (old) => {
     count();
     const limit = Math.min(500, Math.max(50, old?.items.length ?? 0));
-    const [first, counts] = await Promise.all([page(null, limit), get('/runs/counts', { ...asked(), status: null })]);
+    const isCounted = !filter.status || filter.status.split(',').every((name) => STATUSES.includes(name));
+    const [first, counts, own] = await Promise.all([page(null, limit), get('/runs/counts', { ...asked(), status: null }), isCounted ? null : get('/runs/counts', asked())]);
     sumUp(first.next);
     // The selection stays on its run.
     const index = sort ? -1 : first.items.findIndex(({ id }) => id === old?.items[selected]?.id);
     if (index >= 0) selected = index;
-    return { ...first, counts };
+    return { ...first, counts, own };
   });
   /** Adds up all runs of the list, if they are more than those that are read. */
   function sumUp(next) {
@@ -283,11 +284,13 @@ export default function runsView(route, frame) {
     const figures = [amounts && span({ key: 'cost', title: isLeast || null }, !capped && isLeast && 'at least ', amounts), used > 0 && span({ key: 'tokens', title: `${number(used)} tokens` }, `${compact(used)} tokens`)].filter(Boolean);
     return figures.length > 0 && [next && !isKnown && span({ key: 'of' }, `the ${number(rows.length)} shown:`), capped && span({ key: 'least', title: 'The search has read as many events as one request may' }, `at least, in the first ${number(sums.found.runs)}:`), figures];
   }
-  function counted({ counts, items: rows, next }) {
-    const chosen = filter.status?.split(',') ?? Object.keys(STATUS);
-    const own = filter.status ? { ...Object.fromEntries(chosen.map((name) => [name, counts[name] ?? 0])), capped: counts.capped } : counts;
-    const [listed, others] = [true, false].map((is) => Object.keys(STATUS).filter((name) => counts[name] && chosen.includes(name) === is).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
-      class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`)));
+  /** The runs of the list by their status, and those of the same filter with another one. How runs stand beside their status is counted apart. */
+  function counted({ counts, own: apart, items: rows, next }) {
+    const chosen = filter.status?.split(',') ?? STATUSES;
+    const own = apart ?? { ...Object.fromEntries(STATUSES.map((name) => [name, chosen.includes(name) ? counts[name] : 0])), capped: counts.capped };
+    const linked = (of) => STATUSES.filter((name) => of[name] > 0).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
+      class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(of[name])}${counts.capped ? '+' : ''} ${name}`));
+    const [listed, others] = [apart ? [] : linked(own), linked(Object.fromEntries(STATUSES.map((name) => [name, counts[name] - own[name]])))];
     // The other statuses stay, so that one can be chosen.
     return [b(`${sum(own)} ${sum(own) === '1' ? 'run' : 'runs'}`), listed, spent({ items: rows, next }), others.length > 0 && [span.quiet({ key: 'others' }, 'Not in this list:'), others]];
   }
