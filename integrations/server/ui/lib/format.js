@@ -87,7 +87,7 @@ export function brief(value, max = 140) {
 export const sentenceCase = (text) => text && text[0].toUpperCase() + text.slice(1);
 
 /** The title of a brain as commands take it. */
-export const titleWord = (title) => (/^[\w-]+$/.test(title) ? title.toLowerCase() : `"${title}"`);
+export const titleWord = (title) => (/^[\w-]+$/.test(title) ? title.toLowerCase() : title);
 
 /** Makes a tool's or field's identifier readable without changing it for machines. */
 export const words = (id) => String(id).replace(/[_-]+/g, ' ');

@@ -2,12 +2,12 @@
 import { tags, redraw } from '../lib/dom.js';
 import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
-import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
+import { at, caller, commandOf, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { cash, compact, date, duration, line, millis, moment, money, number, plural, runCost, runCostTitle, shortId, zone } from '../lib/format.js';
-import { empty, hasEnded, idText, resource } from '../parts/common.js';
+import { command, empty, hasEnded, idText, resource } from '../parts/common.js';
 import { asked as askedOf, dated, KEYS, parse, texts, wordsOf, write } from '../parts/query.js';
 import chips from '../parts/chips.js';
 import { hitLine } from '../parts/hit.js';
@@ -32,12 +32,6 @@ const address = (filter, sort = null) => `/runs${query({ ...filter, sort })}`;
 const saved = () => JSON.parse(pref('views') ?? '{}');
 const sum = ({ capped, ...counts }) => `${number(Object.values(counts).reduce((all, one) => all + one, 0))}${capped ? '+' : ''}`;
 const inputTokens = ({ input: sent = 0, output = 0 } = {}) => sent + output;
-
-/** The command that lists the same runs. */
-function inShell(filter) {
-  const text = write(filter);
-  return `positronic runs ${/^[\w:.,/@=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`}`;
-}
 
 /** For how long a run has worked, in milliseconds. */
 function activeOf(run) {
@@ -188,7 +182,7 @@ export default function runsView(route, frame) {
         div.grow.field(label(icon('search'), chips(typed ?? write(filter)), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
         select({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
           Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: Number.isNaN(Date.parse(filter.since)) ? filter.since : `Since ${moment(filter.since).replace(/:\d\d$/, '')}` }) }).map(([value, text]) => option({ key: value, value }, text)))),
-      div.bar.thin(p.counts.grow({ role: 'group', 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(query(filter) ? ['Same in the terminal: ', code(inShell(filter))] : `Times in ${zone()}`))],
+      div.bar.thin(p.counts.grow({ role: 'group', 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(query(filter) && caller.session.program ? ['Same in the terminal: ', command(commandOf('runs', ...wordsOf(write(filter)).map(({ word }) => word)))] : `Times in ${zone()}`))],
     render: () => [
       data.show(shown),
       picked.size > 0 && div.bulk({ role: 'region', 'aria-label': 'Chosen runs' },
