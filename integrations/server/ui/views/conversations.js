@@ -9,7 +9,7 @@ import { command, empty, hasEnded, loading, resource } from '../parts/common.js'
 import { json } from '../parts/json.js';
 import { RunModel } from '../parts/model.js';
 import { settle } from '../lib/settle.js';
-import { costOf, turnsOf } from '../parts/thread.js';
+import { costOfRuns, turnsOf } from '../parts/thread.js';
 
 const { a, aside, b, button, code, dd, div, dl, dt, form, h1, h2, input, kbd, label, nav, option, p, section, select, small, span, textarea } = tags;
 
@@ -213,7 +213,7 @@ function threadOf(id, frame) {
       const { runs, user } = data.value ?? { runs: [] };
       const used = runs.reduce((sum, { usage }) => sum + (usage?.input ?? 0) + (usage?.output ?? 0), 0);
       const brain = runs.at(-1)?.brain;
-      const rows = { Brain: brain && a({ href: ui(at('brains', brain)) }, brain), User: user, Turns: a({ href: ui(`/runs${query({ conversation: id })}`) }, plural(runs.length, 'run')), Tokens: used && number(used), Cost: costOf(runs) ?? (used ? 'unknown' : null) };
+      const rows = { Brain: brain && a({ href: ui(at('brains', brain)) }, brain), User: user, Turns: a({ href: ui(`/runs${query({ conversation: id })}`) }, plural(runs.length, 'run')), Tokens: used && number(used), Cost: costOfRuns(runs) ?? (used ? 'unknown' : null) };
       const state = memory?.value?.state;
       return [section({ key: 'facts' }, h2('Conversation ', code(shortId(id))), dl.fields(Object.entries(rows).filter(([, value]) => value).map(([name, value]) => div({ key: name }, dt(name), dd(value))))),
         state != null && JSON.stringify(state) !== '{}' && section({ key: 'state' }, h2('State after the last turn'), div.well(json(state, { open, label: 'State', depth: 2 }))),
