@@ -67,3 +67,17 @@ test('a caller who may not do all of it gets no command, which would name a fold
   assert.equal(await other.locator('.command').count(), 0);
   await other.close();
 });
+
+test('a click beside the small box of a row chooses the run, and does not leave the list', async () => {
+  await page.to('/runs', '.run-row');
+  const cell = page.locator('.run-row', { hasText: 'long-run' }).locator('.c-pick');
+  const { height } = await cell.boundingBox();
+  for (const isChosen of [true, false]) {
+    await cell.click({ position: { x: 4, y: height - 4 } });
+    await eventually(async () => assert.equal(await cell.getByRole('checkbox').isChecked(), isChosen));
+  }
+  await cell.getByRole('checkbox').click();
+  await eventually(async () => assert.equal(await cell.getByRole('checkbox').isChecked(), true, 'once'));
+  assert.match(page.url(), /\/runs$/);
+  page.check();
+});

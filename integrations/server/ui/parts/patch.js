@@ -15,6 +15,8 @@ const valueAt = (document, path) => names(path).reduce((value, name) => value?.[
 function linesOf({ op, path, from, value }, before) {
   const place = names(path).join(' › ') || 'whole state';
   if (op === 'move' || op === 'copy') return [['kept', `${place}: ${op === 'move' ? 'moved' : 'copied'} from ${names(from).join(' › ')}`]];
+  // The first state comes field by field.
+  if (!path && op !== 'remove' && before == null && value !== null && typeof value === 'object') return Object.entries(value).map(([name, one]) => ['come', `+ ${name}: ${shown(one)}`]);
   // Before the first state there is none.
   const isNew = op === 'add' || before === null;
   const was = isNew ? undefined : valueAt(before, path);
@@ -25,7 +27,7 @@ function linesOf({ op, path, from, value }, before) {
 
 /** Draws a JSON Patch (RFC 6902) of the document `before`, which may be unknown. */
 export function patchList(patch, before) {
-  if (!patch?.length) return p.soft('This event does not change the state.');
+  if (!patch?.length) return p.soft('The state does not change.');
   return some(patch, 80, (list) => div.linesDiff({ tabindex: '0', role: 'group', 'aria-label': 'What is changed', dir: 'auto' },
-    list.flatMap((one, i) => linesOf(one, before).map(([kind, words]) => div({ key: `${i} ${kind}`, class: kind }, words)))));
+    list.flatMap((one, i) => linesOf(one, before).map(([kind, words], n) => div({ key: `${i} ${n} ${kind}`, class: kind }, words)))));
 }

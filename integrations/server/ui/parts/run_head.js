@@ -96,7 +96,7 @@ export function runHead(view) {
       cost: run.cost && costFact(model),
       'shared, not paid again': shared && span({ title: 'What the answers have cost that the fork shares: it counts in the sums of the run that asked for them' }, shared),
       did: ended && run.status !== 'failed' && (run.result_text || run.result != null) && sentence(model), user: run.user, limit: budget?.max_money && amount(budget.max_money), 'token limit': budget?.max_tokens && compact(budget.max_tokens),
-      worker: worker?.live && span({ title: `epoch ${worker.epoch}` }, worker.owner), [run.pending.some(({ expires }) => expires && millis(expires) === millis(run.wake)) ? 'expires' : 'wakes']: run.wake && when(run.wake),
+      worker: !ended && worker?.live && span({ title: `epoch ${worker.epoch}` }, worker.owner), [run.pending.some(({ expires }) => expires && millis(expires) === millis(run.wake)) ? 'expires' : 'wakes']: run.wake && when(run.wake),
       conversation: run.conversation && a({ href: ui(`/runs${query({ conversation: run.conversation })}`) }, shortId(run.conversation)), 'previous run': link(run.previous), 'started by': link(run.parent),
       'forked from': parent && [a({ href: runUrl(parent.run, 'transcript', parent.seq) }, `${shortId(parent.run)} after event ${parent.seq}`), ' ', a({ href: ui(`/diff${query({ a: parent.run, b: run.id })}`) }, 'compare')],
       forks: run.forks?.length > 0 && run.forks.map(({ id, status: now }) => span({ key: id }, link(id), span.quiet(STATUS[now]?.[2] ?? now), ' ')),

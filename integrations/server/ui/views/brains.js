@@ -56,7 +56,7 @@ function figuresOf(title, { from, started, open, ended: { completed, failed, can
   return section.brainFigures({ 'aria-label': 'Figures of the last 30 days' }, figure(number(started), ['started in 30 days, ', number(all), ' ended'], runs()),
     figure(all ? `${Math.round((failed / all) * 1000) / 10} %` : '–', 'failed', failed && runs({ status: 'failed' })),
     figure(active ? micros(active.p50) : '–', 'p50 active'), figure(active ? micros(active.p95) : '–', 'p95 active'),
-    figure(cost && priced ? money(String(cost.amount / priced), cost.currency) : '–', !priced ? 'mean cost, none is known' : priced < all ? `mean cost of ${plural(priced, 'ended run')} with a known one` : 'mean cost'),
+    figure(cost && priced ? money(String(cost.amount / priced), cost.currency) : '–', all && !priced ? 'mean cost, none is known' : priced < all ? `mean cost of ${plural(priced, 'priced run')}` : 'mean cost'),
     open?.costs.length > 0 && figure(open.costs.map(({ amount, currency }) => money(amount, currency)).join(' + '), `so far in ${plural(open.runs, 'open run')}`),
     figure(number(waiting.items), waiting.items === 1 ? 'decision waits' : 'decisions wait', waiting.items && '/inbox'));
 }

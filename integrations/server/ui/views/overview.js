@@ -93,7 +93,7 @@ export default function overviewView(route, frame) {
   function shown(all) {
     const none = !all.started && !sum(all.ended) && !all.waiting.items;
     const isIdle = none && !all.queue.claimed && !all.queue.queued && !all.queue.stuck.length && !all.queue.asleep && !all.queue.paused;
-    if (isIdle) return empty(`No runs in ${RANGES[range][1]}`, brain || model ? `${[brain && `The brain ${brain}`, model && `${brain ? 'with the' : 'The'} model ${shortModel(model)}`].filter(Boolean).join(' ')} has none.` : 'Start a brain, or choose a longer range.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
+    if (isIdle) return empty(`No runs in ${RANGES[range][1]}`, brain || model ? `${[brain && `The brain ${brain}`, model && `${brain ? 'with the' : 'The'} model ${shortModel(model)}`].filter(Boolean).join(' ')} has none.` : 'Start a run, or choose a longer range.', a.button.primary({ href: ui('/brains') }, 'Start a run'));
     return div.overview(notes(all), tiles(all), div.halves(failures(all), standing(all)), all.models.length ? div.halves.even(byBrain(all), byModel(all)) : all.brains.length > 0 && byBrain(all));
   }
 

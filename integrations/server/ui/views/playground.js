@@ -48,7 +48,7 @@ const chooser = ({ items }) => {
   return asked.length ? section.chooser(p.soft('Choose a request of a run. In a run, “Try again with edits” and the key ', kbd('P'), ' lead here, too.'),
     tags.ul.lastRuns(asked.map((run) => tags.li({ key: run.id }, a({ href: runUrl(run.id, 'requests') },
       span.cut(run.brain), span.mono({ title: run.id }, idText(run.id)), span.cut.quiet({ dir: 'auto' }, run.input || run.status), span.quiet(moment(run.started)), span.wide.cost({ title: runCostTitle(run.cost) }, runCost(run.cost)))))), a({ href: ui('/runs') }, 'All runs'))
-    : empty('No model was asked yet', 'Requests of runs appear here.', a.button({ href: ui('/brains') }, 'Start a brain'));
+    : empty('No model was asked yet', 'Requests of runs appear here.', a.button({ href: ui('/brains') }, 'Start a run'));
 };
 
 /** The request of an address with its edits and answers. */

@@ -290,7 +290,7 @@ export default function runsView(route, frame) {
   }
   function shown({ items: rows, next, capped }) {
     if (!rows.length && query(filter)) return noMatch();
-    if (!rows.length) return empty('No runs yet', 'Start a brain, and watch it here.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
+    if (!rows.length) return empty('No runs yet', 'Choose a brain, and watch its run here.', a.button.primary({ href: ui('/brains') }, 'Start a run'));
     return [list.view({ role: 'grid', 'aria-label': 'Runs', 'aria-rowcount': next ? -1 : rows.length + 1 }, `run-${selected}`),
       p.soft.more(sort && next ? `The ${SORTS[sort.replace(/^-/, '')][1]} ${sort.startsWith('-') ? 'first' : 'last'} of the ${number(rows.length)} last started; older runs are not sorted in. ` : `Showing ${number(rows.length)}${next ? ', there are more' : ''}.`,
         capped && ' The search has stopped at its maximum, so older runs may be missing.', next && !sort && button.small({ onclick: more }, 'Show more'),
@@ -333,7 +333,8 @@ export default function runsView(route, frame) {
     const spent = inputTokens(run.usage);
     const none = (value) => value || span.quiet('–');
     return div.runRow({ key: run.id, id: `run-${index}`, role: 'row', 'aria-rowindex': index + 2, 'aria-selected': String(isSelected),
-      class: isSelected && 'selected', onclick: ({ target }) => !target.closest('a, input') && String(getSelection()) === '' && go(at('runs', run.id)) },
+      class: isSelected && 'selected', // Beside the small box of a row, a click chooses the run and does not leave the list.
+      onclick: ({ target }) => (target.closest('.c-pick') ? target.closest('input') || toggle(run) : !target.closest('a') && String(getSelection()) === '' && go(at('runs', run.id))) },
     cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': `Choose ${run.brain} ${shortId(run.id)}`, checked: picked.has(run.id), onchange: () => toggle(run) })),
     cell('status', status(name)),
     cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), ' ', span.mono({ title: run.id }, idText(run.id))),
