@@ -14,7 +14,7 @@ use positronic_core::store::{
 const BEGINNING: usize = 8;
 /// How many of the last characters of an id are enough.
 const END: usize = 4;
-/// How many rows are read at once, and at most, to find those that stand as wanted.
+/// How many rows are read at once, and about at most if [`RunSearch::scan`] is set, to find those that stand as wanted.
 const PAGE: usize = 500;
 const MAX_ROWS: usize = 20_000;
 /// How many events a search compares, if not every event with its text is a match.
@@ -29,7 +29,7 @@ pub struct RunSearch<'a> {
     pub after: Option<RunCursor>,
     /// The largest number of rows.
     pub most: usize,
-    /// About how many events are read, at most.
+    /// About how many events are read, at most; if it is set, rows whose standing is looked at have a maximum, too.
     pub scan: Option<usize>,
     /// Makes of an event's line of JSON what the person sees of it, such as without secrets; `None` if people see all of it.
     pub shown: Option<&'a (dyn Fn(&str) -> String + Send + Sync)>,
@@ -57,7 +57,7 @@ pub struct FoundRuns {
     pub rows: Vec<RunSummary>,
     /// For each of the rows, the first event with what is looked for; empty if the search looks into no events.
     pub hits: Vec<EventMatch>,
-    /// Where the list continues, if [`RunSearch::scan`] or the largest number of rows has ended the search before the list did.
+    /// Where the list continues, if [`RunSearch::scan`] has ended the search before the list did.
     pub capped: Option<RunCursor>,
 }
 
@@ -147,7 +147,8 @@ async fn standing(
     }
     let mut asked = Standings::new(store);
     filter.limit = Some(PAGE);
-    for _ in 0..MAX_ROWS / PAGE {
+    let mut read = 0;
+    loop {
         let page = store.runs(&filter).await?;
         let is_last = page.len() < PAGE;
         for row in page {
@@ -159,12 +160,15 @@ async fn standing(
                 return Ok(found);
             }
         }
+        read += PAGE;
         if is_last {
             return Ok(found);
         }
+        if search.scan.is_some() && read >= MAX_ROWS {
+            found.capped = filter.after;
+            return Ok(found);
+        }
     }
-    found.capped = filter.after;
-    Ok(found)
 }
 
 /// Counts the runs that match the conditions of a search by their status. It reads no events and no rows, so it ignores what is looked for

@@ -209,6 +209,21 @@ test('a run that a limit has cut off is not called completed, in the list, its h
   await eventually(async () => assert.match(await page.locator('.last-runs li').first().innerText(), /Cut off[\s\S]*at a limit of Agent/));
 });
 
+test('a stage in which a limit has cut off a loop is not shown as done', async () => {
+  const model = await modelServer(({ messages }) => (JSON.stringify(messages[0]).includes('support agent') ? { calls: [{ name: 'resolve_ticket', arguments: { resolution: 'Done.' } }] } : { text: 'Well.' }));
+  const own = project.env;
+  project.env = { ...own, OPENAI_BASE_URL: model.address, OPENAI_API_KEY: 'none', POSITRONIC_MODEL: 'gpt-5-mini' };
+  await project.run('run', 'support', '--id', 'unscored');
+  project.env = own;
+  model.close();
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.to('/runs/unscored', '.run-head .lead');
+  await eventually(async () => assert.match(await page.locator('.run-head .title').innerText(), /Cut off at its limit of 5 iterations Survey › Ask/));
+  const marks = () => page.locator('.stages li').evaluateAll((all) => all.map((one) => [one.innerText.trim().split(/\s\s|\n/)[0], one.querySelector('svg').getAttribute('aria-label')]));
+  await eventually(async () => assert.deepEqual(await marks(), [['Load customer', 'done'], ['Chat', 'done'], ['Survey', 'cut off'], ['Cleanup', 'done']]));
+  await page.setViewportSize({ width: 1280, height: 900 });
+});
+
 test('several calls of a run are decided at once, without its being left', async () => {
   await page.to('/runs/asking', '.decide');
   const cards = page.locator('.beside .decide');

@@ -39,8 +39,10 @@ export function placeOf(node, model) {
   return names.map((name, i) => (i === 0 ? name : name.startsWith('iteration ') ? `, ${name}` : ` › ${name}`)).join('');
 }
 export const isError = (node) => node.status === 'failed' || node.kind.type === 'retry';
-/** What a node does now: what runs in a run that waits, waits. */
-export const standingOf = ({ status }, { run }) => (status === 'running' && !hasEnded(run) ? standing(run) : status);
+/** Whether a limit has cut off what is at a path, or something in it. */
+const isCutOff = (path, cut) => cut === path || Boolean(cut?.startsWith(`${path}/`));
+/** What a node does now: what runs in a run that waits, waits; a stage in which a limit has cut off a loop is not simply done. */
+export const standingOf = ({ status, kind, path }, { run }) => (status === 'running' && !hasEnded(run) ? standing(run) : status === 'done' && kind.type === 'stage' && isCutOff(path, run.cut_off) ? 'limited' : status);
 /** The attempts to get one answer, in their order: in a fork those of its own, if it has asked again. */
 export function attempts(node, model) {
   const all = (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'answer' && path === node.path);
