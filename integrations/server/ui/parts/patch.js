@@ -6,7 +6,7 @@ import { some, text } from './change.js';
 const { div, p } = tags;
 
 const MOST = 200;
-const shown = (value) => line(value !== null && typeof value === 'object' ? brief(value, MOST) : text(value), MOST);
+const shown = (value) => line(value !== null && typeof value === 'object' && Object.keys(value).length ? brief(value, MOST) : text(value), MOST);
 const names = (path) => path.split('/').slice(1).map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
 /** The value at a path of a document, or `undefined`. */
 const valueAt = (document, path) => names(path).reduce((value, name) => value?.[name], document);

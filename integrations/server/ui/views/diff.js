@@ -86,9 +86,11 @@ export default function diffView(route) {
   /** What runs in a run that waits, waits. */
   const doing = (run, item) => (item?.status === 'running' && !hasEnded(run) ? { ...item, status: standing(run) } : item);
   const cell = (run, item, kind) => (item ? div.cell({ dir: 'auto' }, item.status !== 'not_started' && item.status !== 'skipped' && link(run, item.seq, item.seq), line(summary(item, kind), 300), item.tries > 1 && span.soft(`after ${plural(item.tries, 'attempt')}`)) : div.cell.soft('only in the other run'));
+  /** Whether an item has words or values of its own, and not only how it stands. */
+  const isSaid = (item) => Boolean(item?.text || item?.arguments);
   const rowOf = (answer) => (row, i) => (!row.same || whole) && div.diffRow({ key: i, role: 'listitem', class: !row.same && 'differs' },
     div.place(span({ title: row.path }, placeWords(row.path) || 'Run'), ' ', code(row.kind)), cell(answer.a, doing(answer.a, row.a), row.kind), cell(answer.b, doing(answer.b, row.b), row.kind),
-    row.a && row.b && summary(row.a) !== summary(row.b) && likeness(summary(row.a), summary(row.b)) > 0.3 && div.inline(words(summary(row.a), summary(row.b))));
+    isSaid(row.a) && isSaid(row.b) && summary(row.a) !== summary(row.b) && likeness(summary(row.a), summary(row.b)) > 0.3 && div.inline(words(summary(row.a), summary(row.b))));
   /** Where the logs part, and what the models were asked there. */
   function divergence({ a: left, b: right, parts: [x, y], requests }) {
     const [before, after] = requests?.map(({ model, request }) => ({ model, ...request })) ?? [];
