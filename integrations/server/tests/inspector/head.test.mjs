@@ -52,7 +52,7 @@ test('the menu of a run has what can be done before what cannot, with each reaso
   const items = page.locator('details.menu[open] li');
   await eventually(async () => assert.deepEqual(await items.locator('button, a').evaluateAll((all) => all.map((one) => `${one.textContent.trim()}${one.disabled ? ' off' : ''}`)),
     ['Fork…', 'Rerun from a stage…', 'Copy id', 'Copy link', 'Events as JSON', 'Pause off', 'Resume off', 'Send a message… off', 'Cancel… off']));
-  assert.deepEqual(await items.locator('small').allInnerTexts(), ['the run has ended and accepts no more signals']);
+  assert.deepEqual(await items.locator('small').allInnerTexts(), ['The run has ended and accepts no more signals']);
   await accessible(page, 'the menu of a run');
   await page.locator('#main').click({ position: { x: 400, y: 500 } });
   await page.locator('details.menu[open]').waitFor({ state: 'detached' });

@@ -5,7 +5,7 @@ import { ends, openDialog } from '../lib/keys.js';
 import { apiUrl, at, go, may, query, runUrl, say, TABS, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, endOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
-import { brief, compact, costText, date, duration, limitText, line, millis, moment, money, number, plural, runCost, runCostTitle, shortId, who } from '../lib/format.js';
+import { brief, compact, costText, date, duration, limitText, line, millis, moment, money, number, plural, runCost, runCostTitle, sentenceCase, shortId, who } from '../lib/format.js';
 import { copyButton, facts, when } from './common.js';
 import { isForPerson } from './drafts.js';
 import { addUp, continuedAs, costsOf, failureOf, placeOf, standingOf } from './model.js';
@@ -172,7 +172,7 @@ function actions(view) {
   const mayFork = run.actions?.fork?.allowed !== false;
   return div.actions(mayFork && button.wide({ onclick: () => dialog('fork') }, icon('fork'), 'Fork'), details.menu({ onclick }, summary({ title: 'Actions' }, icon('dots'), span.unseen('Actions')), ul(Object.entries(list).filter(isOffered).map(([name, [text, act]]) => li({ key: name }, button({ onclick: act }, text))),
     li(copyButton(run.id, 'Copy id')), li(copyButton(() => location.href, 'Copy link')), li(a({ href: apiUrl(`${model.path}/events?limit=500`), target: '_blank' }, 'Events as JSON')),
-    [...refusals].map(([reason, names]) => names.map(([name, [text]], i) => li({ key: name }, button({ disabled: true, title: reason }, text), i === names.length - 1 && small(reason)))))),
+    [...refusals].map(([reason, names]) => names.map(([name, [text]], i) => li({ key: name }, button({ disabled: true, title: reason }, text), i === names.length - 1 && small(sentenceCase(reason))))))),
   retry ? button({ class: continuedAs(run) ? '' : 'primary', 'aria-disabled': view.view.retrying ? 'true' : null, title: 'r says first what a retry does', onclick: retry }, icon('retry'), retryWords(view), kbd.wide('R'))
     : run.status === 'paused' && may('operate') && isOffered(['resume']) ? button.primary({ key: 'resume', onclick: list.resume[1] }, icon('run'), 'Resume')
     : asked && run.pending.some(isForPerson) && button.primary({ onclick: view.decide }, run.pending.length > 1 ? `Decide ${run.pending.length}` : 'Decide', kbd('D')));
