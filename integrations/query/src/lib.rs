@@ -25,11 +25,10 @@ mod parse;
 mod standing;
 mod value;
 
-pub use error::QueryError;
+pub use error::{QueryError, RefusedValue};
 pub use find::{FoundRuns, RunSearch, count_runs, find_runs, sum_runs};
 pub use parse::{QUERY_KEYS, QueryClock, RunQuery};
 pub use standing::Standing;
-pub use value::RefusedValue;
 
 #[cfg(test)]
 mod tests;

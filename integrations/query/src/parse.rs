@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::error::{QueryError, nearest};
+use super::error::{QueryError, RefusedValue, nearest};
 use super::needle::Needle;
 use super::standing::Standing;
-use super::value::{RefusedValue, costs, time};
+use super::value::{costs, time};
 use positronic_core::record::Timestamp;
 use positronic_core::store::RunFilter;
 

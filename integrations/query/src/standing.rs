@@ -6,8 +6,7 @@ use std::sync::Arc;
 use positronic_core::record::{Claim, RunSummary, Status};
 use positronic_core::store::{EventStore, StoreError};
 
-use super::error::nearest;
-use super::value::RefusedValue;
+use super::error::{RefusedValue, nearest};
 
 /// How a run stands: its status, or a word that lists show in the place of a status.
 ///

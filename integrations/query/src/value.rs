@@ -1,4 +1,4 @@
-//! The values of a search: statuses, costs and times.
+//! The values of a search: costs and times.
 
 use std::str::FromStr as _;
 use std::time::Duration;
@@ -6,11 +6,9 @@ use std::time::Duration;
 use jiff::civil::Date;
 use jiff::tz::{Offset, TimeZone};
 
+use super::error::RefusedValue;
 use super::parse::QueryClock;
 use positronic_core::record::{Money, Timestamp};
-
-/// Why a value cannot be read, and what was probably meant.
-pub type RefusedValue = (String, Option<String>);
 
 /// The smallest and the largest cost.
 pub(super) type CostRange = (Option<Money>, Option<Money>);
