@@ -72,8 +72,8 @@ export const copyButton = (text, label = 'Copy') => button.plain.small({ onclick
   setTimeout(() => delete dataset.done, 1200);
 } }, icon('copy'), label);
 
-/** A command for a terminal, with a button that copies it. Its words stay whole where they have room. */
-export const command = (text) => text && div.command({ key: 'command' }, code(text.split(' ').map((word, i) => [i > 0 && ' ', span.word({ key: i }, word)])), copyButton(text));
+/** A command for a terminal, with a button that copies it. In several lines its words stay whole where they have room; one line is cut. */
+export const command = (text, isLine = false) => text && div.command({ key: 'command' }, code(isLine ? text : text.split(' ').map((word, i) => [i > 0 && ' ', span.word({ key: i }, word)])), copyButton(text));
 
 async function copy(text) {
   try {

@@ -182,7 +182,7 @@ export default function runsView(route, frame) {
         div.grow.field(label(icon('search'), chips(typed ?? write(filter)), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
         select({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
           Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: Number.isNaN(Date.parse(filter.since)) ? filter.since : `Since ${moment(filter.since).replace(/:\d\d$/, '')}` }) }).map(([value, text]) => option({ key: value, value }, text)))),
-      div.bar.thin(p.counts.grow({ role: 'group', 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(query(filter) && caller.session.program ? ['Same in the terminal: ', command(commandOf('runs', ...wordsOf(write(filter)).map(({ word }) => word)))] : `Times in ${zone()}`))],
+      div.bar.thin(p.counts.grow({ role: 'group', 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(query(filter) && caller.session.program ? ['Same in the terminal: ', command(commandOf('runs', ...wordsOf(write(filter)).map(({ word }) => word)), true)] : `Times in ${zone()}`))],
     render: () => [
       data.show(shown),
       picked.size > 0 && div.bulk({ role: 'region', 'aria-label': 'Chosen runs' },
