@@ -31,6 +31,9 @@ impl QueryError {
     }
 }
 
+/// Why a value cannot be read, and what was probably meant.
+pub type RefusedValue = (String, Option<String>);
+
 /// Returns the known word that is nearest to a written one, if it is near.
 pub(super) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = if written.chars().count() > 4 { 2 } else { 1 };

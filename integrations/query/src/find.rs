@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::needle::Needle;
 use super::parse::RunQuery;
+use super::standing::Standings;
 use positronic_core::record::{RunSummary, Timestamp};
 use positronic_core::store::{
     EventMatch, EventSearch, EventStore, FigureFilter, RunCounts, RunCursor, RunFilter, RunSums, StoreError,
@@ -13,6 +14,9 @@ use positronic_core::store::{
 const BEGINNING: usize = 8;
 /// How many of the last characters of an id are enough.
 const END: usize = 4;
+/// How many rows are read at once, and about at most if [`RunSearch::scan`] is set, to find those that stand as wanted.
+const PAGE: usize = 500;
+const MAX_ROWS: usize = 20_000;
 /// How many events a search compares, if not every event with its text is a match.
 const MAX_COMPARED: usize = 10_000;
 
@@ -25,7 +29,7 @@ pub struct RunSearch<'a> {
     pub after: Option<RunCursor>,
     /// The largest number of rows.
     pub most: usize,
-    /// About how many events are read, at most.
+    /// About how many events are read, at most; if it is set, rows whose standing is looked at have a maximum, too.
     pub scan: Option<usize>,
     /// Makes of an event's line of JSON what the person sees of it, such as without secrets; `None` if people see all of it.
     pub shown: Option<&'a (dyn Fn(&str) -> String + Send + Sync)>,
@@ -67,18 +71,18 @@ pub async fn find_runs(store: &dyn EventStore, search: &RunSearch<'_>) -> Result
     filter.after.clone_from(&search.after);
     let needles = &search.query.needles;
     let Some((first, others)) = needles.split_first() else {
-        filter.limit = Some(search.most);
-        return Ok(FoundRuns { rows: store.runs(&filter).await?, ..FoundRuns::default() });
+        return standing(store, search, filter).await;
     };
     if let [Needle::Text(text)] = &**needles
         && let Some(mut by_id) = by_id(store, text, &filter).await?
     {
-        (by_id.after, by_id.limit) = (filter.after, Some(search.most));
-        return Ok(FoundRuns { rows: store.runs(&by_id).await?, ..FoundRuns::default() });
+        by_id.after = filter.after;
+        return standing(store, search, by_id).await;
     }
     let is_certain = |needle: &Needle| needle.is_plain() && search.shown.is_none();
+    let (standings, mut asked) = (&search.query.standings, Standings::new(store));
     let is_plain = is_certain(first);
-    let limit = if is_plain && others.is_empty() { search.most } else { MAX_COMPARED };
+    let limit = if is_plain && others.is_empty() && standings.is_empty() { search.most } else { MAX_COMPARED };
     let mut wanted = EventSearch::new(first.text(), limit).within(filter);
     (wanted.scan, wanted.once) = (search.scan, is_plain);
     let mut found = store.search(&wanted).await?;
@@ -117,7 +121,7 @@ pub async fn find_runs(store: &dyn EventStore, search: &RunSearch<'_>) -> Result
             }
         }
         match store.run(run).await {
-            Ok(row) if has_all => {
+            Ok(row) if has_all && (standings.is_empty() || asked.is_one_of(standings, &row).await?) => {
                 rows.push(row);
                 hits.push(hit.clone());
             }
@@ -129,7 +133,46 @@ pub async fn find_runs(store: &dyn EventStore, search: &RunSearch<'_>) -> Result
     Ok(FoundRuns { rows, hits, capped: found.capped })
 }
 
-/// Counts the runs that match the conditions of a search by their status. It reads no events, so it ignores what is looked for in them.
+/// Lists the runs that pass a filter and stand as a search wants it. Most of these words are about runs that are open, which are few.
+async fn standing(
+    store: &dyn EventStore,
+    search: &RunSearch<'_>,
+    mut filter: RunFilter,
+) -> Result<FoundRuns, StoreError> {
+    let (standings, mut found) = (&search.query.standings, FoundRuns::default());
+    if standings.is_empty() {
+        filter.limit = Some(search.most);
+        found.rows = store.runs(&filter).await?;
+        return Ok(found);
+    }
+    let mut asked = Standings::new(store);
+    filter.limit = Some(PAGE);
+    let mut read = 0;
+    loop {
+        let page = store.runs(&filter).await?;
+        let is_last = page.len() < PAGE;
+        for row in page {
+            filter.after = Some(row.cursor());
+            if asked.is_one_of(standings, &row).await? {
+                found.rows.push(row);
+            }
+            if found.rows.len() == search.most {
+                return Ok(found);
+            }
+        }
+        read += PAGE;
+        if is_last {
+            return Ok(found);
+        }
+        if search.scan.is_some() && read >= MAX_ROWS {
+            found.capped = filter.after;
+            return Ok(found);
+        }
+    }
+}
+
+/// Counts the runs that match the conditions of a search by their status. It reads no events and no rows, so it ignores what is looked for
+/// in events, and words such as `stuck`: [`RunQuery::is_counted_by_store`].
 ///
 /// # Errors
 ///
@@ -138,8 +181,7 @@ pub async fn count_runs(store: &dyn EventStore, query: &RunQuery) -> Result<RunC
     store.counts(&conditions(store, query).await?).await
 }
 
-/// Adds up the tokens and the costs of the runs that match the conditions of a search. It reads no events, so it ignores what is looked for
-/// in them.
+/// Adds up the tokens and the costs of the runs that match the conditions of a search. It ignores what [`count_runs`] ignores.
 ///
 /// # Errors
 ///

@@ -22,11 +22,13 @@ mod error;
 mod find;
 mod needle;
 mod parse;
+mod standing;
 mod value;
 
-pub use error::QueryError;
+pub use error::{QueryError, RefusedValue};
 pub use find::{FoundRuns, RunSearch, count_runs, find_runs, sum_runs};
 pub use parse::{QUERY_KEYS, QueryClock, RunQuery};
+pub use standing::Standing;
 
 #[cfg(test)]
 mod tests;

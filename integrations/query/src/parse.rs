@@ -2,15 +2,19 @@
 
 use std::ops::Range;
 
-use super::error::{QueryError, nearest};
+use super::error::{QueryError, RefusedValue, nearest};
 use super::needle::Needle;
-use super::value::{RefusedValue, costs, statuses, time};
+use super::standing::Standing;
+use super::value::{costs, time};
 use positronic_core::record::Timestamp;
 use positronic_core::store::RunFilter;
 
 /// The keys of the language, each with what its value is.
 pub const QUERY_KEYS: [(&str, &str); 11] = [
-    ("status", "running, waiting, paused, completed, failed or cancelled; several with commas"),
+    (
+        "status",
+        "running, waiting, paused, completed, failed, cancelled, stuck, queued, sleeping, parked or \"cut off\"; several with commas",
+    ),
     ("brain", "the title of a brain, or its beginning"),
     ("user", "the user whom a run belongs to"),
     ("tag", "a tag of a run"),
@@ -56,6 +60,8 @@ pub struct QueryClock {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunQuery {
     filter: RunFilter,
+    /// How the runs stand, if the filter's statuses do not say all of it.
+    pub(super) standings: Vec<Standing>,
     pub(super) needles: Vec<Needle>,
 }
 
@@ -113,6 +119,18 @@ impl RunQuery {
         &mut self.filter
     }
 
+    /// Lists only runs that stand in one of some ways; without any, all.
+    pub fn set_standings(&mut self, standings: Vec<Standing>) {
+        self.filter.status.clear();
+        for status in standings.iter().flat_map(|standing| standing.statuses()) {
+            if !self.filter.status.contains(&status) {
+                self.filter.status.push(status);
+            }
+        }
+        let is_said = standings.iter().all(|standing| matches!(standing, Standing::Status(_)));
+        self.standings = if is_said { Vec::new() } else { standings };
+    }
+
     /// Returns whether there is no condition.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -124,10 +142,10 @@ impl RunQuery {
         self.needles.iter().map(Needle::typed)
     }
 
-    /// Returns whether the events of runs are searched.
+    /// Returns whether the store counts the runs by its indexes, without a look at their events or at how each of them stands.
     #[must_use]
-    pub const fn reads_events(&self) -> bool {
-        !self.needles.is_empty()
+    pub const fn is_counted_by_store(&self) -> bool {
+        self.needles.is_empty() && self.standings.is_empty()
     }
 
     fn condition(&mut self, key: &str, value: &str, clock: QueryClock) -> Result<(), RefusedValue> {
@@ -138,7 +156,7 @@ impl RunQuery {
         }
         let text = || Some(value.to_owned());
         match key {
-            "status" => filter.status = statuses(value)?,
+            "status" => self.set_standings(Standing::parse(value)?),
             "brain" => filter.brain = text(),
             "user" => filter.user = text(),
             "tag" => filter.tag = text(),

@@ -46,6 +46,20 @@ fn conditions_make_a_filter() {
 }
 
 #[test]
+fn how_runs_stand_narrows_the_statuses_and_is_looked_at_in_each_row() {
+    let both = vec![Status::Running, Status::Waiting];
+    for (text, statuses, is_counted_by_store) in [
+        ("status:stuck", both.clone(), false),
+        ("status:\"cut off\"", vec![Status::Completed], false),
+        ("status:running,stuck,waiting", both, false),
+        ("status:running,paused", vec![Status::Running, Status::Paused], true),
+    ] {
+        let query = parsed(text);
+        assert_eq!((&query.filter().status, query.is_counted_by_store()), (&statuses, is_counted_by_store), "{text}");
+    }
+}
+
+#[test]
 fn other_words_are_looked_for_in_events() {
     let text = |text: &str| Needle::Text(text.to_owned());
     for (query, needles) in [
@@ -71,7 +85,7 @@ fn error_points_at_the_word_and_suggests() {
         (
             "status:faild",
             0..12,
-            "`status:faild`: there is no status `faild`: expected running, waiting, paused, completed, failed, cancelled; did you mean `failed`?",
+            "`status:faild`: there is no status `faild`: expected running, waiting, paused, completed, failed, cancelled, stuck, queued, sleeping, parked, cut off; did you mean `failed`?",
         ),
         ("cost:much", 0..9, "`cost:much`: expected a cost such as >0.1, <=5 or 0.1..5"),
         ("cost:5..1", 0..9, "`cost:5..1`: 5 is more than 1; write 1..5"),

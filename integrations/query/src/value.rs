@@ -1,4 +1,4 @@
-//! The values of a search: statuses, costs and times.
+//! The values of a search: costs and times.
 
 use std::str::FromStr as _;
 use std::time::Duration;
@@ -6,25 +6,9 @@ use std::time::Duration;
 use jiff::civil::Date;
 use jiff::tz::{Offset, TimeZone};
 
-use super::error::nearest;
+use super::error::RefusedValue;
 use super::parse::QueryClock;
-use positronic_core::record::{Money, Status, Timestamp};
-
-/// Why a value cannot be read, and what was probably meant.
-pub(super) type RefusedValue = (String, Option<String>);
-
-/// Reads statuses, separated by commas.
-pub(super) fn statuses(text: &str) -> Result<Vec<Status>, RefusedValue> {
-    let names = || Status::ALL.map(Status::as_str);
-    let read = |word: &str| {
-        let found = Status::ALL.into_iter().find(|status| status.as_str().eq_ignore_ascii_case(word));
-        found.ok_or_else(|| {
-            let hint = nearest(&word.to_lowercase(), names()).map(|near| format!("did you mean `{near}`?"));
-            (format!("there is no status `{word}`: expected {}", names().join(", ")), hint)
-        })
-    };
-    text.split(',').map(str::trim).map(read).collect()
-}
+use positronic_core::record::{Money, Timestamp};
 
 /// The smallest and the largest cost.
 pub(super) type CostRange = (Option<Money>, Option<Money>);

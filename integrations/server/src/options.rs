@@ -128,6 +128,13 @@ impl OptionsBuilder {
         self
     }
 
+    /// Sets the command line that starts the program which serves this router, such as `desk --store runs.db`: the page shows commands
+    /// for a terminal that begin with it, to callers with the scope `admin`. Without it, it shows none.
+    pub fn program(mut self, program: impl Into<String>) -> Self {
+        self.0.settings.program = Some(program.into());
+        self
+    }
+
     /// Sets whether every request that changes something is refused.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.0.settings.read_only = read_only;

@@ -13,7 +13,7 @@ use super::values::{age, name, over};
 /// Notes in `runs --help`.
 const RUNS: &str = "\
 Search:
-  status:failed,waiting   running, waiting, paused, completed, failed or cancelled
+  status:failed,waiting   running, waiting, paused, completed, failed or cancelled; stuck, queued, sleeping, parked, 'cut off'
   brain:support           a brain's title or its beginning; case, spaces and dashes are ignored
   user:ann  tag:urgent    whom a run belongs to, and its tags
   conversation:ID         the runs of a conversation

@@ -56,6 +56,9 @@ struct SessionItem {
     user: Option<String>,
     /// Whether the server refuses every change.
     read_only: bool,
+    /// What commands for a terminal begin with, if the server is a program that has some, and the caller may do all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<String>,
 }
 
 /// A session of a browser.
@@ -165,6 +168,7 @@ fn item(caller: &Caller, cx: &RequestContext) -> SessionItem {
         scopes: caller.scopes().to_vec(),
         user: caller.user_id().map(str::to_owned),
         read_only: cx.app.settings.read_only,
+        program: cx.app.settings.program.clone().filter(|_| caller.may(Scope::Admin)),
     }
 }
 

@@ -1,5 +1,7 @@
 // Conversations: the list, a thread with a decision in it, and the box to write in.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { accessible, eventually, launch, open } from './browser.mjs';
 import { Project } from './server.mjs';
@@ -19,7 +21,7 @@ after(async () => { await browser?.close(); await project.close(); });
 test('the list says what was said last, and what waits for a person', async () => {
   await page.to('/conversations', '.talks a');
   const first = page.getByRole('link', { name: /Please order the cheese/ });
-  await eventually(async () => assert.match(await first.innerText(), /Waits for a person's [\s\S]*Kitchen · ana · 2 turns · cost unknown · dinner/));
+  await eventually(async () => assert.match(await first.innerText(), /order needs an approval: it costs 12 euros[\s\S]*Kitchen · ana · 2 turns · cost unknown · dinner/));
   await accessible(page, 'the conversations');
   await page.getByRole('button', { name: /Waits for a person/ }).click();
   await eventually(async () => assert.equal(await page.locator('.queue.talks:not(.in-main) a').count(), 1));
@@ -87,6 +89,24 @@ test('a conversation begins with a brain, a name and a first message', async () 
   await page.waitForURL(/\/conversations\/lunch$/);
   await page.getByText('There are eggs').waitFor();
   page.check();
+});
+
+test('with prices, the list, the thread and each answer say what they cost', async () => {
+  const priced = new Project();
+  const prices = join(priced.folder, 'prices.toml');
+  writeFileSync(prices, 'as_of = "2026-11-01"\ncurrency = "EUR"\n[prices]\n"cassette/kitchen" = { input = 100, output = 1000 }\n');
+  priced.env.POSITRONIC_PRICES = prices;
+  priced.talk('kitchen', 'dinner', 'ana', ['What can I cook tonight?']);
+  const window = await open(browser, await priced.serve(0, '--no-work'));
+  await window.to('/conversations', '.talks a');
+  await eventually(async () => assert.match(await window.getByRole('link', { name: /eggs/ }).innerText(), /Kitchen · ana · 1 turn · €0\.1661 · dinner/));
+  await window.to('/conversations/dinner', '.turn-head small');
+  await eventually(async () => assert.match((await window.locator('.turn', { hasText: 'eggs' }).locator('.turn-head').innerText()).replace(/\s+/g, ' '), /332 tokens €0\.0710/));
+  await eventually(async () => assert.match((await window.locator('.beside .fields').innerText()).replace(/\s+/g, ' '), /Cost €0\.1661/));
+  await accessible(window, 'a conversation with prices');
+  window.check();
+  await window.close();
+  await priced.close();
 });
 
 test('the list is filtered by what a conversation is about', async () => {

@@ -37,3 +37,19 @@ test('the first key goes to the item and shows its keys, a second one decides it
   await eventually(async () => assert.equal(await page.evaluate(() => document.activeElement.id), 'main', 'the focus stays on the run'));
   page.check();
 });
+
+test('a key acts on what was shown when it was pressed, also if the item leaves at that moment', async () => {
+  project.import(waitingLog('third', { calls: [{ tool: 'pay', arguments: { to: 'Lee' } }] }));
+  await page.to('/runs/third', '.decide .primary:not([aria-disabled])');
+  await page.keyboard.press('a');
+  await card('Lee').and(page.locator(':focus')).waitFor();
+  await card('Lee').locator('.primary:not([aria-disabled])').waitFor();
+  // Right after the key, nothing finds the item any more.
+  await page.evaluate(() => {
+    const node = document.activeElement;
+    node.dispatchEvent(new KeyboardEvent('keydown', { key: 'a', bubbles: true, cancelable: true }));
+    node.removeAttribute('id');
+  });
+  await eventually(async () => assert.equal(await page.evaluate(async () => (await (await fetch('/api/v1/runs/third/events?type=LOOP_APPROVAL_DECIDED&limit=9')).json()).items.length), 1));
+  page.check();
+});

@@ -173,7 +173,7 @@ test('a store without runs offers to start one', async () => {
   const empty = await open(browser, await bare.serve());
   await empty.getByText('No runs in the last 24 h').waitFor();
   await accessible(empty, 'the empty overview');
-  await empty.getByRole('link', { name: 'Start a brain' }).click();
+  await empty.locator('#main').getByRole('link', { name: 'Start a run' }).click();
   await empty.waitForURL(/\/brains/);
   empty.check();
 });

@@ -1,6 +1,6 @@
 // Makes the pictures of the guide, from real runs against a model on the loopback interface: `node pictures.mjs <folder>`, with the variables that the
 // lane of the inspector sets.
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch, open } from './browser.mjs';
 import { modelServer, Project } from './server.mjs';
@@ -28,6 +28,12 @@ function answer(asked) {
 
 const model = await modelServer(answer);
 const project = new Project();
+// Commands on the page have the name of the program: that of an installed one, in its project.
+const folders = ['.positronic', 'bin'].map((name) => join(project.folder, name));
+folders.forEach((name) => mkdirSync(name));
+symlinkSync(project.binary, join(folders[1], 'positronic'));
+Object.assign(project, { binary: 'positronic', store: join(folders[0], 'runs.db') });
+project.env.PATH = `${folders[1]}:${project.env.PATH}`;
 const prices = join(project.folder, 'prices.toml');
 writeFileSync(prices, 'as_of = "2026-11-01"\ncurrency = "USD"\n[prices]\n"gpt-5-mini" = { input = 0.25, output = 2 }\n"gpt-5" = { input = 1.25, output = 10 }\n');
 /** Runs a brain, with its cassette or with the model; it may fail or wait. */
@@ -48,7 +54,7 @@ await run('support', '--user', 'mira', '--ask', '--id', 'three', '-o', 'message=
 await run('minimal', '--user', 'ana');
 project.env.POSITRONIC_MODEL = 'gpt-5-mini';
 const browser = await launch();
-const page = await open(browser, await project.serve(0, '--prices', prices), { viewport: { width: 1440, height: 900 } });
+const page = await open(browser, await project.start(['serve', '--listen', '127.0.0.1:0', '--prices', prices]), { viewport: { width: 1440, height: 900 } });
 
 /** Draws a view as it is after `act`. The pointer rests where it is not seen. */
 async function picture(name, path, ready, act = async () => {}) {
@@ -70,7 +76,7 @@ await picture('run', '/runs/grinder', '.row.answer', async () => {
   await page.locator('.beside.pane .new').first().waitFor();
 });
 await picture('waterfall', '/runs/grinder/waterfall', '.bar-row');
-await picture('state', '/runs/refund/state/3', '.json');
+await picture('state', '/runs/refund/state/28', '.json');
 await picture('requests', '/runs/grinder/requests/20', '.request');
 await picture('inbox', '/inbox', '.decide', async () => {
   const card = page.locator('.inbox > .alone > .decide', { hasText: 'refund of 249' });

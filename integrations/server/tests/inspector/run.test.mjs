@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { accessible, eventually, launch, open } from './browser.mjs';
-import { modelServer, Project, refusedLog, waitingLog } from './server.mjs';
+import { modelServer, pricedLog, Project, refusedLog, waitingLog } from './server.mjs';
 
 const project = new Project();
 let [browser, page] = [];
@@ -46,6 +46,24 @@ test('the failure is shown where it happened, with each attempt once and the cau
   await eventually(async () => assert.match(await page.locator('.row.stage', { hasText: 'Report' }).innerText(), /not reached/));
   await eventually(async () => assert.match(await page.locator('.row.stage', { hasText: 'Chat' }).locator('.fig').innerText(), /^2,992/, 'the tokens of all answers of the loop'));
   await accessible(page, 'a failed run');
+});
+
+test('a result that is cut has a mark and unfolds, and an empty one says so', async () => {
+  const outputs = [{ words: 'so long '.repeat(20), end: 'whole' }, '', []];
+  project.import(pricedLog('long-results', Array.from({ length: 4 }, () => ({ model: 'small', amount: '0.1', input: 9 }))).map((line) => {
+    const event = JSON.parse(line);
+    return JSON.stringify(event.type === 'LOOP_TOOL_RESULT' ? { ...event, result: { type: 'success', output: outputs.shift() } } : event);
+  }));
+  await page.to('/runs/long-results', '.row.call');
+  const result = page.locator('.row.call .result');
+  await eventually(async () => assert.deepEqual([await result.nth(1).innerText(), await result.nth(2).innerText()], ['empty text', 'empty list']));
+  const summary = result.first().locator('summary');
+  assert.notEqual(await summary.evaluate((node) => getComputedStyle(node, '::before').content), 'none', 'the mark');
+  await summary.click();
+  await result.first().getByText('whole', { exact: true }).waitFor();
+  await page.keyboard.press('Escape');
+  await accessible(page, 'a result that is unfolded');
+  page.check();
 });
 
 test('the key e goes to the failure that ended the run, and not to what is around it', async () => {
@@ -189,6 +207,21 @@ test('a run that a limit has cut off is not called completed, in the list, its h
   await eventually(async () => assert.match(await page.locator('.run-row').first().innerText(), /^Cut off[\s\S]*Cut off at a limit of Agent · I look further\./));
   await page.to('/brains/Minimal', '.last-runs');
   await eventually(async () => assert.match(await page.locator('.last-runs li').first().innerText(), /Cut off[\s\S]*at a limit of Agent/));
+});
+
+test('a stage in which a limit has cut off a loop is not shown as done', async () => {
+  const model = await modelServer(({ messages }) => (JSON.stringify(messages[0]).includes('support agent') ? { calls: [{ name: 'resolve_ticket', arguments: { resolution: 'Done.' } }] } : { text: 'Well.' }));
+  const own = project.env;
+  project.env = { ...own, OPENAI_BASE_URL: model.address, OPENAI_API_KEY: 'none', POSITRONIC_MODEL: 'gpt-5-mini' };
+  await project.run('run', 'support', '--id', 'unscored');
+  project.env = own;
+  model.close();
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.to('/runs/unscored', '.run-head .lead');
+  await eventually(async () => assert.match(await page.locator('.run-head .title').innerText(), /Cut off at its limit of 5 iterations Survey › Ask/));
+  const marks = () => page.locator('.stages li').evaluateAll((all) => all.map((one) => [one.innerText.trim().split(/\s\s|\n/)[0], one.querySelector('svg').getAttribute('aria-label')]));
+  await eventually(async () => assert.deepEqual(await marks(), [['Load customer', 'done'], ['Chat', 'done'], ['Survey', 'cut off'], ['Cleanup', 'done']]));
+  await page.setViewportSize({ width: 1280, height: 900 });
 });
 
 test('several calls of a run are decided at once, without its being left', async () => {

@@ -12,6 +12,7 @@ const BINARY = process.env.POSITRONIC_EXAMPLES;
 export class Project {
   /** `env` are further variables of its commands. */
   constructor(env = {}) {
+    this.binary = BINARY;
     this.env = { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1', ...env };
     this.folder = mkdtempSync(join(tmpdir(), 'inspector-'));
     this.store = join(this.folder, 'runs.db');
@@ -51,7 +52,7 @@ export class Project {
   }
 
   start(args) {
-    const child = spawn(BINARY, args, { cwd: this.folder, env: this.env, stdio: ['ignore', 'pipe', 'ignore'] });
+    const child = spawn(this.binary, args, { cwd: this.folder, env: this.env, stdio: ['ignore', 'pipe', 'ignore'] });
     this.child = child;
     return new Promise((resolve, reject) => {
       let text = '';

@@ -103,3 +103,20 @@ test('what a group has run many times is folded, in words, and a failure of it i
   await page.to(`/runs/many/transcript/${seq}`, '.row.selected.answer');
   page.check();
 });
+
+test('an arrow of the structure stands before the stage that it leads to, and within its panel', async () => {
+  for (const width of [1440, 900, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.to('/brains/Warranty', '.flow li');
+    const arrows = () => page.locator('.panel:has(> .flow)').evaluate((panel) => [...panel.querySelectorAll('.flow > li')].map((stage) => {
+      const [before, after] = ['::before', '::after'].map((part) => getComputedStyle(stage, part).content);
+      return { isFirst: !stage.previousElementSibling, before, after, isInside: stage.getBoundingClientRect().left - 18 >= panel.getBoundingClientRect().left };
+    }));
+    await eventually(async () => {
+      const list = await arrows();
+      assert.ok(list.some(({ isFirst }) => !isFirst));
+      for (const { isFirst, before, after, isInside } of list) assert.deepEqual([before === 'none', after, isFirst || isInside], [isFirst, 'none', true], `${width}`);
+    });
+  }
+  page.check();
+});

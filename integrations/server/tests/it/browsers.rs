@@ -84,6 +84,18 @@ async fn session_outlives_the_process() {
 }
 
 #[tokio::test]
+async fn command_line_is_for_callers_who_may_do_all_of_it() {
+    let shop = Shop::open(|_| Options::builder().program("desk --store runs.db").build());
+    let program = async |scopes: &[Scope]| {
+        let token = shop.token(None, scopes).await;
+        shop.get(&token, "/api/v1/session").await.json()["program"].clone()
+    };
+
+    assert_eq!(program(&[Scope::Admin]).await, "desk --store runs.db");
+    assert_eq!(program(&[Scope::Read, Scope::Operate]).await, json!(null), "it may name a folder of the server");
+}
+
+#[tokio::test]
 async fn session_of_a_token_has_its_rights_and_ends_with_it() {
     use positronic_server::Token;
 

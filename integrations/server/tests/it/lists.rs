@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, RunId};
+use positronic_core::record::{Actor, EndReason, Event, EventKind, Failure, Path, RunId, Seq};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::FaultyStore;
 use positronic_server::{Options, Scope};
@@ -117,6 +117,59 @@ async fn runs_are_filtered_and_counted() {
     let counts = shop.get(&token, "/api/v1/runs/counts").await.json();
     assert_eq!((&counts["waiting"], &counts["cancelled"]), (&json!(1), &json!(1)), "{counts}");
     assert_eq!(counts["capped"], false);
+}
+
+#[tokio::test]
+async fn runs_are_found_by_the_words_that_lists_show_for_them() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (waiting, _) = shop.waiting_run(&token, 7).await;
+    let log = shop.client.events(&waiting, Seq(0)).await.unwrap();
+    let with = |seq: usize, kind: EventKind| {
+        let like = Arc::clone(log.get(seq).unwrap_or(&log[seq - 1]));
+        let mut log = log[..seq].to_vec();
+        let event = Event { seq: Seq(seq as u64), path: Path::root(), kind, ..Event::clone(&like) };
+        log.push(Arc::new(event));
+        log
+    };
+    let failure = Failure { code: EndReason::Crash, message: "the process ended".to_owned(), retryable: true };
+    let parks = EventKind::BrainPaused { signal: "parked".into(), actor: Actor::default(), failure: Some(failure) };
+    let claimed = EventKind::RunClaimed { owner: "a worker that has ended".into(), trace: None };
+    for (id, log) in [("lost", with(1, claimed)), ("new", log[..1].to_vec()), ("parked", with(log.len(), parks))] {
+        shop.client.import(&RunId::new(id), &log).await.unwrap();
+    }
+
+    for (status, found) in [
+        ("stuck", vec!["lost"]),
+        ("queued", vec!["new"]),
+        ("parked", vec!["parked"]),
+        ("stuck,parked", vec!["lost", "parked"]),
+        ("queued,waiting", vec!["new", waiting.as_str()]),
+        ("cut%20off", vec![]),
+        ("sleeping", vec![]),
+    ] {
+        let found: BTreeSet<_> = found.into_iter().collect();
+        for query in [
+            format!("status={status}"),
+            format!("q=status:%22{status}%22"),
+            format!("q=number%20status:%22{status}%22"),
+        ] {
+            let list = shop.get(&token, &format!("/api/v1/runs?{query}")).await.json();
+            let items = list["items"].as_array().unwrap_or_else(|| panic!("{list}"));
+            let ids: BTreeSet<_> = items.iter().map(|run| run["id"].as_str().unwrap()).collect();
+            assert_eq!(ids, found, "{query}");
+        }
+        let counts = shop.get(&token, &format!("/api/v1/runs/counts?status={status}")).await.json();
+        let count: u64 = counts.as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        assert_eq!(count, found.len() as u64, "{status}: {counts}");
+        let sums = shop.get(&token, &format!("/api/v1/runs/sums?status={status}")).await.json();
+        assert_eq!(sums["runs"], found.len(), "{status}: {sums}");
+    }
+    let page = shop.get(&token, "/api/v1/runs?status=stuck,parked&limit=1").await.json();
+    let next = format!("/api/v1/runs?status=stuck,parked&limit=1&cursor={}", page["next"].as_str().unwrap());
+    assert_eq!(shop.get(&token, &next).await.json()["items"].as_array().unwrap().len(), 1);
+    let refused = shop.get(&token, "/api/v1/runs?status=stucc").await.json();
+    assert!(refused["detail"].as_str().unwrap().ends_with("did you mean `stuck`?"), "{refused}");
 }
 
 #[tokio::test]

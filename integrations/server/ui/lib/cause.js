@@ -100,11 +100,12 @@ export const plain = (text) => String(text ?? '').replace(/\*\*|^#+ /g, '');
 /** How a completed run has ended: the guard that ended it early, and its result. */
 export const endOf = ({ why, result }) => [sentenceCase(why), plain(result)].filter(Boolean).join(': ');
 
-/** What a run does now: its status, but `stuck` if no living worker has it, `queued` before the first one, and `limited` if a limit has cut off a loop of it. */
+/** What a run does now, in the words that the search knows, too: its status, but `stuck` if no living worker has it or can claim it, `queued` before the first one, and `limited` if a limit has cut off a loop of it. */
 export function standing({ status, parked, refused, worker, why, cut_off: cut }) {
   if (parked) return 'parked';
   if (status === 'completed' && cut != null) return 'limited';
-  if (status === 'running' && (refused || (worker && !worker.live))) return 'stuck';
+  if (['running', 'waiting'].includes(status) && refused) return 'stuck';
+  if (status === 'running' && worker && !worker.live) return 'stuck';
   if (status === 'running' && !worker) return 'queued';
   if (status === 'waiting' && /^until /.test(why ?? '')) return 'sleeping';
   return status;

@@ -87,14 +87,17 @@ export function brief(value, max = 140) {
 export const sentenceCase = (text) => text && text[0].toUpperCase() + text.slice(1);
 
 /** The title of a brain as commands take it. */
-export const titleWord = (title) => (/^[\w-]+$/.test(title) ? title.toLowerCase() : `"${title}"`);
+export const titleWord = (title) => (/^[\w-]+$/.test(title) ? title.toLowerCase() : title);
 
 /** Makes a tool's or field's identifier readable without changing it for machines. */
 export const words = (id) => String(id).replace(/[_-]+/g, ' ');
 /** The cost of a run in a list, which says whether a part of it is unknown. */
 export const runCost = (cost) => (cost?.currency ? `${cost.partial ? '≥ ' : ''}${money(cost.amount, cost.currency)}` : cost?.partial ? 'unknown' : '–');
-/** What `runCost` has shortened. */
-export const runCostTitle = (cost) => (cost?.partial ? 'The cost of some answers is unknown' : null);
+/** What `runCost` has shortened: a cost is counted when the answer comes, and stays. */
+export const runCostTitle = (cost) => (cost?.partial ? `No price was known for ${cost.currency ? 'some of its answers' : 'its answers'} when it ran. The page of the run estimates them by the prices of today` : null);
+/** The costs of answers, `≈` if a part of them had no price when it came. */
+export const costText = (costs) => costs.filter(Boolean).map(({ amount, currency, isEstimate }) => `${isEstimate ? '≈ ' : ''}${money(String(amount), currency)}`).join(' + ');
+export const costTitle = (costs) => (costs.some((cost) => cost?.isEstimate) ? 'Estimated by the prices of today: when it ran, no price was known' : null);
 const ends = new Map();
 /** Shortens a UUID, or the id of a child run, to its end, since all of a minute begin alike: to six digits as in a terminal, or to as many as tell it from the others that this page has
  *  shown. Other ids are given by people and schedules, and stay whole. */

@@ -78,6 +78,11 @@ export const caller = { session: null };
 /** Whether the caller may do what needs a scope. */
 export const may = (scope) => !caller.session.read_only && caller.session.scopes.some((own) => own === scope || own === 'admin');
 
+/** A word as a shell takes it. */
+const shellWord = (word) => (/^[\w:.,/@=-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`);
+/** A command for a terminal: what the server says that its commands begin with, and words. `null` if the server has no commands for the caller. */
+export const commandOf = (...words) => caller.session?.program && [caller.session.program, ...words.map(shellWord)].join(' ');
+
 let quiet = 0;
 /** Tells a screen reader one sentence; routine ones at most every 5 seconds. */
 export function say(text, urgent = false) {

@@ -5,7 +5,7 @@ import { ago, date, micros, millis, sentenceCase, shortId } from '../lib/format.
 import { icon } from '../lib/icons.js';
 import { PAGES, ui } from '../lib/page.js';
 
-const { a, button, dd, div, dl, dt, h1, p, span, tbody, td, th, thead, tr } = tags;
+const { a, button, code, dd, div, dl, dt, h1, p, span, tbody, td, th, thead, tr } = tags;
 
 /** What a cancellation does. */
 export const CANCELS = 'Calls that have not started are skipped, and those in flight are interrupted. This cannot be undone.';
@@ -71,6 +71,9 @@ export const copyButton = (text, label = 'Copy') => button.plain.small({ onclick
   dataset.done = 'true';
   setTimeout(() => delete dataset.done, 1200);
 } }, icon('copy'), label);
+
+/** A command for a terminal, with a button that copies it. In several lines its words stay whole where they have room; one line is cut. */
+export const command = (text, isLine = false) => text && div.command({ key: 'command' }, code(isLine ? text : text.split(' ').map((word, i) => [i > 0 && ' ', span.word({ key: i }, word)])), copyButton(text));
 
 async function copy(text) {
   try {

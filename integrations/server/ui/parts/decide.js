@@ -163,7 +163,7 @@ export function edges(node) {
   const bars = [...frame.querySelectorAll('.bulk'), foot].filter((bar) => bar && !node.contains(bar)).map((bar) => bar.getBoundingClientRect()).filter((bar) => bar.bottom > top + 1);
   return [top, Math.min(bottom, ...bars.map((bar) => bar.top))];
 }
-/** Whether half of an item is in view, or half of the window shows it. */
+/** Whether half of an item is in view, or half of the window shows it. An item that has come with the last list is drawn in the next frame. */
 export function isInView(item) {
   const node = nodeOf(item);
   if (!node) return false;
@@ -174,7 +174,6 @@ export function isInView(item) {
 export function isEndShown(item) {
   // All of it stands above the buttons.
   const node = nodeOf(item);
-  if (!node) return false;
   const [top, bottom] = edges(node);
   const below = (node.querySelector('footer') ?? node).getBoundingClientRect().top - bottom;
   if (below <= 2) return true;

@@ -2,7 +2,7 @@
 import { tags } from '../lib/dom.js';
 import { brief, written } from '../lib/format.js';
 
-const { bdi, button, dd, div, dl, dt, p, small, span } = tags;
+const { bdi, button, dd, div, dl, dt, li, p, small, span, ul } = tags;
 
 const PAGE = 100;
 const isNested = (value) => value !== null && typeof value === 'object';
@@ -36,12 +36,15 @@ const scalar = (value, text = String(value)) => span[typeof value]({ dir: 'auto'
 /** A value as JSON in one line. Each text is isolated, so that one from right to left does not change the order of the others. */
 const tokens = (value) => span(JSON.stringify(value).split(/("(?:[^"\\]|\\.)*")/).map((part, i) => (i % 2 ? bdi(part) : part)));
 
-/** A value for people: text as text, an object as a list of fields, the rest as a tree. */
+/** How many plain values stand below each other without their numbers. */
+const FEW = 8;
+/** A value for people: text as text, an object as a list of fields, few plain values as lines, the rest as a tree. */
 export function readable(value, options, level = 0) {
   if (value == null) return null;
   if (!isNested(value)) return level ? scalar(value, written(value)) : p.prose({ dir: 'auto', class: size(String(value)) }, String(value));
   const entries = Object.entries(value);
   if (!entries.length) return span(JSON.stringify(value));
+  if (Array.isArray(value) && entries.length <= FEW && !value.some(isNested)) return ul.values(value.map((item, i) => li({ key: i }, scalar(item, written(item)))));
   if (Array.isArray(value) || entries.length > 12 || (level && entries.some(([, item]) => isNested(item)))) return json(value, { depth: level ? 1 : 2, ...options });
   return dl.fields(entries.map(([name, item]) => div({ key: name }, dt(name), dd(item === null ? scalar(item) : readable(item, options, level + 1)))));
 }

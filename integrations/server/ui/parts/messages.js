@@ -7,6 +7,17 @@ const { button, code, div, li, ol, span, textarea } = tags;
 
 const WHO = { user: 'user', assistant: 'model', tool: 'result' };
 
+/** Who says a message, in words. */
+export const SAYS = { assistant: 'model', tool: 'result of' };
+/** A text of JSON as its fields, and another text as such. */
+export function fieldsOf(said, draw, otherwise = said) {
+  try {
+    return /^\s*[{[]/.test(said) ? draw(JSON.parse(said)) : otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
 /** What a row says of a message. */
 function about({ role, name, text, parts = [], files = [] }) {
   const calls = parts.filter(({ type }) => type === 'call');

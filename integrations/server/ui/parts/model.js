@@ -39,8 +39,10 @@ export function placeOf(node, model) {
   return names.map((name, i) => (i === 0 ? name : name.startsWith('iteration ') ? `, ${name}` : ` › ${name}`)).join('');
 }
 export const isError = (node) => node.status === 'failed' || node.kind.type === 'retry';
-/** What a node does now: what runs in a run that waits, waits. */
-export const standingOf = ({ status }, { run }) => (status === 'running' && !hasEnded(run) ? standing(run) : status);
+/** Whether a limit has cut off what is at a path, or something in it. */
+const isCutOff = (path, cut) => cut === path || Boolean(cut?.startsWith(`${path}/`));
+/** What a node does now: what runs in a run that waits, waits; a stage in which a limit has cut off a loop is not simply done. */
+export const standingOf = ({ status, kind, path }, { run }) => (status === 'running' && !hasEnded(run) ? standing(run) : status === 'done' && kind.type === 'stage' && isCutOff(path, run.cut_off) ? 'limited' : status);
 /** The attempts to get one answer, in their order: in a fork those of its own, if it has asked again. */
 export function attempts(node, model) {
   const all = (model.children.get(node.parent) ?? []).map((id) => model.nodes[id]).filter(({ kind, path }) => kind.type === 'answer' && path === node.path);
@@ -84,12 +86,26 @@ export function endOf(node, model) {
 /** The last fork that has completed what a failed run has not. */
 export const continuedAs = (run) => run.status === 'failed' && run.forks?.find(({ status }) => status === 'completed');
 export const isWait = ({ kind }) => Boolean(kind.approval || kind.waits?.length || kind.waited || kind.type === 'budget');
-/** The amount of a cost, in billionths; absent if no price is known. */
-export const amountOf = (cost) => cost?.known ?? null;
+/** The cost of an answer, `{ amount, currency, isEstimate }`: what was counted when it came stays. Without a price then, it is an estimate by the prices of
+ *  today; `null` if they do not know its model either. */
+export function costOf(answer, model) {
+  const { cost, metadata } = answer ?? {};
+  if (metadata?.cost) return metadata.cost;
+  return cost?.known != null ? { amount: cost.known, currency: model.currency, isEstimate: true } : null;
+}
+/** Adds up costs: those in each currency, and whether a part of them is an estimate. */
+export function addUp(list) {
+  const sums = new Map();
+  for (const one of list.filter(Boolean)) {
+    const sum = sums.get(one.currency) ?? { amount: 0, currency: one.currency, isEstimate: false };
+    sums.set(one.currency, { ...sum, amount: sum.amount + Number(one.amount), isEstimate: sum.isEstimate || Boolean(one.isEstimate) });
+  }
+  return [...sums.values()].map((sum) => ({ ...sum, amount: sum.amount.toFixed(9) }));
+}
 /** The answer that a model has given in a node, if any. */
 export const answerOf = ({ outcome }) => outcome?.answer ?? outcome;
 
-/** The tokens and the known cost of all answers below a stage. They are added up once for each event. */
+/** The tokens and the costs of all answers below a stage. They are added up once for each event. */
 export function sumsOf(stage, model) {
   if (model.sums?.head !== model.head) {
     const of = new Map();
@@ -97,35 +113,25 @@ export function sumsOf(stage, model) {
       const answer = node?.kind.type === 'answer' && answerOf(node.kind);
       if (!answer) continue;
       const { input = 0, output = 0 } = answer.metadata?.usage ?? {};
-      const amount = amountOf(answer.cost);
+      const cost = costOf(answer, model);
       for (let at = node; at; at = model.nodes[at.parent]) {
         if (at.kind.type !== 'stage') continue;
-        const sum = of.get(at.id) ?? of.set(at.id, { usage: { input: 0, output: 0 }, cost: null }).get(at.id);
+        const sum = of.get(at.id) ?? of.set(at.id, { usage: { input: 0, output: 0 }, costs: [] }).get(at.id);
         sum.usage.input += input;
         sum.usage.output += output;
-        if (amount != null) sum.cost = String(Number(sum.cost ?? 0) + Number(amount));
+        sum.costs.push(cost);
       }
     }
+    for (const sum of of.values()) sum.costs = addUp(sum.costs);
     model.sums = { head: model.head, of };
   }
   return model.sums.of.get(stage.id) ?? null;
 }
 
-/** What the answers have used that a fork shares, which count in the sums of the run that asked for them; `null` without any. */
-export function sharedOf(model) {
-  const { forked_from: origin } = model.run;
-  const answers = origin ? model.nodes.filter((node) => node?.kind.type === 'answer' && node.seq <= origin.seq).map(({ kind }) => answerOf(kind)).filter((answer) => answer?.metadata) : [];
-  if (!answers.length) return null;
-  const sum = (of) => answers.reduce((all, answer) => all + Number(of(answer) ?? 0), 0);
-  return { calls: sum(({ cost }) => cost != null), unpriced: sum(({ cost }) => cost === 'unknown'), known: sum(({ cost }) => amountOf(cost)),
-    usage: Object.fromEntries(['input', 'output', 'cached'].map((name) => [name, sum(({ metadata }) => metadata.usage?.[name])])) };
-}
-/** What a run has used itself: the tokens and the costs of its timeline without those that a fork shares. */
-export function ownOf(model) {
-  const [shared, { usage = {}, spent }] = [sharedOf(model), model];
-  if (!shared) return { usage, spent, shared };
-  return { shared, usage: Object.fromEntries(Object.entries(usage).map(([name, used]) => [name, used - (shared.usage[name] ?? 0)])),
-    spent: spent && { calls: spent.calls - shared.calls, unpriced: spent.unpriced - shared.unpriced, known: Math.max(0, Number(spent.known) - shared.known).toFixed(9) } };
+/** The costs of the answers that a fork shares, or of those that are the run's own. Shared ones count in the sums of the run that asked for them. */
+export function costsOf(model, isShared = false) {
+  const last = model.run.forked_from?.seq ?? -1;
+  return model.nodes.filter((node) => node?.kind.type === 'answer' && (node.seq <= last) === isShared).map(({ kind }) => costOf(answerOf(kind), model));
 }
 
 export class RunModel {
@@ -140,12 +146,12 @@ export class RunModel {
   async load() {
     this.trouble = null;
     try {
-      const [run, { head, timeline, spent }] = await Promise.all([get(this.path), get(`${this.path}/timeline`)]);
+      const [run, { head, timeline }] = await Promise.all([get(this.path), get(`${this.path}/timeline`)]);
       if (this.closed) return;
       followDrafts(run.pending ?? [], this.id);
       Object.assign(this, { run, head, nodes: [], children: new Map(), open: new Map(), reports: new Map(), counts: { call: 0, person: 0, file: 0, retry: 0 } });
       for (const node of timeline.nodes) this.take(node);
-      this.total({ ...timeline, spent });
+      this.total(timeline);
       restoreStreams(this);
       this.follow();
     } catch (error) {
@@ -153,8 +159,8 @@ export class RunModel {
     }
   }
 
-  total({ spent = this.spent, costs, currency = costs?.currency ?? this.currency, usage, worker, answers }) {
-    Object.assign(this, { spent, currency, usage, worker, answers });
+  total({ costs, currency = costs?.currency ?? this.currency, worker, answers }) {
+    Object.assign(this, { currency, worker, answers });
   }
 
   follow() {

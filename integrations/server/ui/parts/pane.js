@@ -4,13 +4,14 @@ import { get } from '../lib/api.js';
 import { at, may, pref, query, setPref, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { causeOf, quoted } from '../lib/cause.js';
-import { brief, date, decided, micros, money, number, plural } from '../lib/format.js';
+import { brief, costText, costTitle, date, decided, micros, number, plural } from '../lib/format.js';
 import { copyButton, resource, took } from './common.js';
 import attemptList from './attempts.js';
 import { valueDiff, words } from './change.js';
 import { json, readable } from './json.js';
 import markdown from './markdown.js';
-import { amountOf, answerOf, attempts, endOf, isLastAttempt, isNoAnswer, isQuestion, placeOf } from './model.js';
+import { fieldsOf, SAYS } from './messages.js';
+import { answerOf, attempts, costOf, endOf, isLastAttempt, isNoAnswer, isQuestion, placeOf } from './model.js';
 import { patchList } from './patch.js';
 
 const { a, b, button, code, details, div, footer, h2, h3, header, kbd, nav, p, section, small, span, summary, ul, li } = tags;
@@ -122,11 +123,11 @@ function answerTab(run, node, { request, open }, end, iteration) {
   const { model } = run;
   const answer = answerOf(node.kind);
   const { usage, finish } = answer?.metadata ?? {};
-  const amount = amountOf(answer?.cost);
+  const costs = [costOf(answer, model)];
   const list = attempts(node, model);
   return [
     section.figures({ key: 'figures' }, figure(usage?.input || usage?.output ? `${number(usage.input ?? 0)} + ${number(usage.output ?? 0)}` : '–', `tokens in, out${usage?.cached ? ` · ${number(usage.cached)} cached` : ''}`),
-      figure(amount == null ? '–' : money(amount, model.currency), 'cost'), figure(answer?.duration != null ? micros(answer.duration) : isNoAnswer(node, model) ? micros((node.ended ?? iteration.ended ?? node.started) - list[0].started) : took(node) || '–', 'time'), figure(number(node.kind.attempt + 1), node.kind.attempt ? 'attempts' : 'attempt')),
+      figure(costText(costs) || '–', span({ title: costTitle(costs) }, costTitle(costs) ? 'cost, estimated' : 'cost')), figure(answer?.duration != null ? micros(answer.duration) : isNoAnswer(node, model) ? micros((node.ended ?? iteration.ended ?? node.started) - list[0].started) : took(node) || '–', 'time'), figure(number(node.kind.attempt + 1), node.kind.attempt ? 'attempts' : 'attempt')),
     div.requestAnswer({ key: 'both' },
       section({ key: 'request' }, h3('Request ', span.quiet(`to ${node.kind.model ?? 'the model'}`)), request.show((asked) => requestOf(asked, open, model))),
       section({ key: 'answer' }, h3('Answer ', finish && span.quiet(`ended with ${{ calls: 'a call', stop: 'its text', length: 'its length' }[finish] ?? brief(finish)}`)),
@@ -162,16 +163,6 @@ function requestOf({ request, before, previous, shared }, open, model) {
     shared > 0 && details(summary(`${plural(shared, 'message')}${asBefore}`), messages.slice(0, shared).map((message, i) => messageOf(message, i, false, open))),
     messages.slice(shared).map((message, i) => messageOf(message, shared + i, Boolean(before), open)),
   ];
-}
-/** Who says a message, in words. */
-const SAYS = { assistant: 'model', tool: 'result of' };
-/** A text of JSON as its fields, and another text as such. */
-function fieldsOf(said, draw, otherwise = said) {
-  try {
-    return /^\s*[{[]/.test(said) ? draw(JSON.parse(said)) : otherwise;
-  } catch {
-    return otherwise;
-  }
 }
 function messageOf({ role, name, text: said, parts = [], files = [], ...others }, key, isNew, open) {
   return div.sent({ key, class: isNew && 'new' }, small(SAYS[role] ?? role, name && [' ', code(name)], isNew && span.good(' new')), said != null && (role === 'tool' ? fieldsOf(said, (value) => div.well(readable(value, { open })), prose(said)) : prose(said)),

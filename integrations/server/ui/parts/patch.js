@@ -6,7 +6,7 @@ import { some, text } from './change.js';
 const { div, p } = tags;
 
 const MOST = 200;
-const shown = (value) => line(value !== null && typeof value === 'object' ? brief(value, MOST) : text(value), MOST);
+const shown = (value) => line(value !== null && typeof value === 'object' && Object.keys(value).length ? brief(value, MOST) : text(value), MOST);
 const names = (path) => path.split('/').slice(1).map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
 /** The value at a path of a document, or `undefined`. */
 const valueAt = (document, path) => names(path).reduce((value, name) => value?.[name], document);
@@ -15,6 +15,8 @@ const valueAt = (document, path) => names(path).reduce((value, name) => value?.[
 function linesOf({ op, path, from, value }, before) {
   const place = names(path).join(' › ') || 'whole state';
   if (op === 'move' || op === 'copy') return [['kept', `${place}: ${op === 'move' ? 'moved' : 'copied'} from ${names(from).join(' › ')}`]];
+  // The first state comes field by field.
+  if (!path && op !== 'remove' && before == null && value !== null && typeof value === 'object') return Object.entries(value).map(([name, one]) => ['come', `+ ${name}: ${shown(one)}`]);
   // Before the first state there is none.
   const isNew = op === 'add' || before === null;
   const was = isNew ? undefined : valueAt(before, path);
@@ -25,7 +27,7 @@ function linesOf({ op, path, from, value }, before) {
 
 /** Draws a JSON Patch (RFC 6902) of the document `before`, which may be unknown. */
 export function patchList(patch, before) {
-  if (!patch?.length) return p.soft('This event does not change the state.');
+  if (!patch?.length) return p.soft('The state does not change.');
   return some(patch, 80, (list) => div.linesDiff({ tabindex: '0', role: 'group', 'aria-label': 'What is changed', dir: 'auto' },
-    list.flatMap((one, i) => linesOf(one, before).map(([kind, words]) => div({ key: `${i} ${kind}`, class: kind }, words)))));
+    list.flatMap((one, i) => linesOf(one, before).map(([kind, words], n) => div({ key: `${i} ${n} ${kind}`, class: kind }, words)))));
 }

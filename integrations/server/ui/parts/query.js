@@ -2,7 +2,7 @@
 
 /** The keys of the language; each other word, text in quotes and field such as `amount:249` has to be in an event of a run. */
 export const KEYS = {
-  status: 'running, waiting, paused, completed, failed or cancelled', brain: 'a title', user: 'who it runs for', tag: 'a tag', conversation: 'an id',
+  status: 'running, waiting, paused, completed, failed, cancelled, stuck, queued, sleeping, parked or cut off', brain: 'a title', user: 'who it runs for', tag: 'a tag', conversation: 'an id',
   tool: 'the name of a tool that was called', model: 'the name of a model that has answered', cost: 'an amount such as >0.1, <=5 or 0.1..5', needs: 'decision', since: 'today, 24h or a time', before: 'a time',
 };
 

@@ -5,10 +5,10 @@ import { ends, openDialog } from '../lib/keys.js';
 import { apiUrl, at, go, may, query, runUrl, say, TABS, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, endOf, placeWords, plain, quoted, standing } from '../lib/cause.js';
-import { brief, compact, date, duration, limitText, line, millis, moment, money, number, plural, shortId, who } from '../lib/format.js';
+import { brief, compact, costText, date, duration, limitText, line, millis, moment, money, number, plural, runCost, runCostTitle, sentenceCase, shortId, who } from '../lib/format.js';
 import { copyButton, facts, when } from './common.js';
 import { isForPerson } from './drafts.js';
-import { continuedAs, failureOf, ownOf, placeOf, standingOf } from './model.js';
+import { addUp, continuedAs, costsOf, failureOf, placeOf, standingOf } from './model.js';
 import { noModel } from './next_model.js';
 
 const { a, button, code, details, div, h1, h2, kbd, li, nav, ol, p, small, span, summary, time, ul } = tags;
@@ -65,12 +65,20 @@ function retried(run) {
   return done && span.retried({ role: 'status' }, icon('check'), ' Continued as ', a({ href: runUrl(done.id) }, shortId(done.id)), ', completed');
 }
 
+/** What the run has cost, as the list says it, and what the answers without a price then are worth today. */
+function costFact(model) {
+  const { cost } = model.run;
+  const own = cost.partial ? costsOf(model) : [];
+  const today = own.some((one) => one?.isEstimate) && costText(addUp(own));
+  return span({ title: runCostTitle(cost) }, runCost(cost), today && span.quiet(` when it ran, ${today} by the prices of today`));
+}
+
 /** Draws the head of a run. */
 export function runHead(view) {
   const { model } = view;
   const { run, currency } = model;
-  const { usage, spent, shared } = ownOf(model);
-  const { budget, forked_from: parent, worker } = run;
+  const { budget, forked_from: parent, usage, worker } = run;
+  const shared = parent && costText(addUp(costsOf(model, true)));
   const link = (id) => id && a({ key: id, href: runUrl(id) }, shortId(id), ' ');
   const amount = (given) => money(String(given), currency);
   const ended = ['completed', 'failed', 'cancelled'].includes(run.status);
@@ -85,10 +93,10 @@ export function runHead(view) {
     div.line(facts({
       started: time({ datetime: run.started, title: date(run.started) }, moment(run.started)), [ended && !waited ? 'took' : ['stuck', 'queued'].includes(standing(run)) ? 'open for' : 'active']: duration(active), [waits ? 'waited before' : 'waited']: waited && duration(waited), waits: waits && duration(Date.now() - millis(run.since)),
       tokens: (usage?.input || usage?.output) && span({ title: `${number(usage.input ?? 0)} in, ${number(usage.output ?? 0)} out${usage.cached ? `, ${number(usage.cached)} cached` : ''}` }, compact((usage.input ?? 0) + (usage.output ?? 0))),
-      cost: spent?.calls > 0 && (spent.calls === spent.unpriced ? span({ title: 'No price table has its model' }, 'unknown') : `${amount(spent.known)}${spent.unpriced ? `, of ${plural(spent.unpriced, 'answer')} unknown` : ''}`),
-      'shared, not paid again': shared?.known > 0 && span({ title: 'What the answers have cost that the fork shares: it counts in the sums of the run that asked for them' }, amount(shared.known.toFixed(9))),
+      cost: run.cost && costFact(model),
+      'shared, not paid again': shared && span({ title: 'What the answers have cost that the fork shares: it counts in the sums of the run that asked for them' }, shared),
       did: ended && run.status !== 'failed' && (run.result_text || run.result != null) && sentence(model), user: run.user, limit: budget?.max_money && amount(budget.max_money), 'token limit': budget?.max_tokens && compact(budget.max_tokens),
-      worker: worker?.live && span({ title: `epoch ${worker.epoch}` }, worker.owner), [run.pending.some(({ expires }) => expires && millis(expires) === millis(run.wake)) ? 'expires' : 'wakes']: run.wake && when(run.wake),
+      worker: !ended && worker?.live && span({ title: `epoch ${worker.epoch}` }, worker.owner), [run.pending.some(({ expires }) => expires && millis(expires) === millis(run.wake)) ? 'expires' : 'wakes']: run.wake && when(run.wake),
       conversation: run.conversation && a({ href: ui(`/runs${query({ conversation: run.conversation })}`) }, shortId(run.conversation)), 'previous run': link(run.previous), 'started by': link(run.parent),
       'forked from': parent && [a({ href: runUrl(parent.run, 'transcript', parent.seq) }, `${shortId(parent.run)} after event ${parent.seq}`), ' ', a({ href: ui(`/diff${query({ a: parent.run, b: run.id })}`) }, 'compare')],
       forks: run.forks?.length > 0 && run.forks.map(({ id, status: now }) => span({ key: id }, link(id), span.quiet(STATUS[now]?.[2] ?? now), ' ')),
@@ -164,7 +172,7 @@ function actions(view) {
   const mayFork = run.actions?.fork?.allowed !== false;
   return div.actions(mayFork && button.wide({ onclick: () => dialog('fork') }, icon('fork'), 'Fork'), details.menu({ onclick }, summary({ title: 'Actions' }, icon('dots'), span.unseen('Actions')), ul(Object.entries(list).filter(isOffered).map(([name, [text, act]]) => li({ key: name }, button({ onclick: act }, text))),
     li(copyButton(run.id, 'Copy id')), li(copyButton(() => location.href, 'Copy link')), li(a({ href: apiUrl(`${model.path}/events?limit=500`), target: '_blank' }, 'Events as JSON')),
-    [...refusals].map(([reason, names]) => names.map(([name, [text]], i) => li({ key: name }, button({ disabled: true, title: reason }, text), i === names.length - 1 && small(reason)))))),
+    [...refusals].map(([reason, names]) => names.map(([name, [text]], i) => li({ key: name }, button({ disabled: true, title: reason }, text), i === names.length - 1 && small(sentenceCase(reason))))))),
   retry ? button({ class: continuedAs(run) ? '' : 'primary', 'aria-disabled': view.view.retrying ? 'true' : null, title: 'r says first what a retry does', onclick: retry }, icon('retry'), retryWords(view), kbd.wide('R'))
     : run.status === 'paused' && may('operate') && isOffered(['resume']) ? button.primary({ key: 'resume', onclick: list.resume[1] }, icon('run'), 'Resume')
     : asked && run.pending.some(isForPerson) && button.primary({ onclick: view.decide }, run.pending.length > 1 ? `Decide ${run.pending.length}` : 'Decide', kbd('D')));

@@ -6,8 +6,10 @@ import { KEYS } from './query.js';
 
 const { div, kbd, li, p, small, span, ul } = tags;
 
-const MOST = 8;
-const STATUSES = ['running', 'waiting', 'paused', 'completed', 'failed', 'cancelled'];
+const MOST = 11;
+/** The statuses that the server counts, and what runs are called beside them. */
+export const STATUSES = ['running', 'waiting', 'paused', 'completed', 'failed', 'cancelled'];
+const STANDINGS = { stuck: 'no worker can continue them', queued: 'no worker has claimed them yet', sleeping: 'until a time', parked: 'after too many crashes', 'cut off': 'at a limit' };
 const TIMES = { today: 'since midnight', '1h': 'the last hour', '24h': 'the last 24 hours', '7d': 'the last 7 days' };
 const quotedIf = (value) => (/\s/.test(value) ? `"${value}"` : value);
 
@@ -21,7 +23,8 @@ function counted(rows, of) {
 /** The values of each key that the page knows. */
 const VALUES = {
   // Of what no run is, nothing is offered before it is asked for.
-  status: ({ counts }) => STATUSES.map((value) => ({ value, isNone: counts && !counts.capped && counts[value] === 0 && STATUSES.some((name) => counts[name] > 0), shown: status(value), hint: counts && (counts.capped ? `${number(counts[value])}+ runs` : plural(counts[value], 'run')) })),
+  status: ({ counts }) => STATUSES.map((value) => ({ value, isNone: counts && !counts.capped && counts[value] === 0 && STATUSES.some((name) => counts[name] > 0), shown: status(value), hint: counts && (counts.capped ? `${number(counts[value])}+ runs` : plural(counts[value], 'run')) }))
+    .concat(Object.entries(STANDINGS).map(([value, hint]) => ({ value, hint, shown: status(value === 'cut off' ? 'limited' : value) }))),
   brain: ({ titles }) => titles.map((value) => ({ value })),
   user: ({ rows }) => counted(rows, ({ user }) => user),
   tag: ({ rows }) => counted(rows, ({ tags: own }) => own),
@@ -48,7 +51,7 @@ export function suggestions(text, caret, known) {
   if (key) return { title: '', from, items: [] };
   const keys = Object.keys(KEYS).filter((name) => name.startsWith(word)).map((name) => ({ insert: `${name}:`, shown: `${name}:`, hint: KEYS[name] }));
   const brains = word.length > 1 ? known.titles.filter((title) => fits(title, word)).map((title) => ({ insert: `brain:${quotedIf(title)} `, shown: `brain:${title}`, hint: 'its runs' })) : [];
-  const stands = word.length > 1 ? STATUSES.filter((name) => name.startsWith(word)).map((name) => ({ insert: `status:${name} `, shown: `status:${name}`, hint: 'its runs' })) : [];
+  const stands = word.length > 1 ? [...STATUSES, ...Object.keys(STANDINGS)].filter((name) => name.startsWith(word)).map((name) => ({ insert: `status:${quotedIf(name)} `, shown: `status:${name}`, hint: STANDINGS[name] ?? 'its runs' })) : [];
   return { title: word ? 'Keys, and what begins alike' : 'Narrow the list by', from, items: [...brains, ...stands, ...keys].slice(0, MOST) };
 }
 

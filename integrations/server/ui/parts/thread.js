@@ -3,13 +3,13 @@ import { tags } from '../lib/dom.js';
 import { runUrl } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { causeOf, quoted, standing } from '../lib/cause.js';
-import { brief, clock, compact, date, money, plural, shortId } from '../lib/format.js';
+import { brief, clock, compact, costText, costTitle, date, money, plural, shortId } from '../lib/format.js';
 import batch from './batch.js';
 import { batches } from './batches.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
 import markdown from './markdown.js';
-import { amountOf, answerOf, isLastAttempt, isQuestion } from './model.js';
+import { answerOf, costOf, isLastAttempt, isQuestion } from './model.js';
 
 const { a, b, code, details, div, p, small, span, summary, ul, li } = tags;
 
@@ -17,7 +17,7 @@ const hour = (time) => small({ title: date(time) }, clock(time).slice(0, 5));
 const face = (text) => span.face({ 'aria-hidden': 'true' }, text);
 
 /** Sums the known costs of runs. */
-export function costOf(runs) {
+export function costOfRuns(runs) {
   const costs = runs.map(({ cost }) => cost).filter((cost) => cost?.currency);
   if (!costs.length) return null;
   return (runs.some(({ cost }) => cost?.partial) ? 'at least ' : '') + money(String(costs.reduce((sum, { amount }) => sum + Number(amount), 0)), costs[0].currency);
@@ -46,7 +46,7 @@ export function turnsOf(model) {
   let calls = [];
   const flush = () => {
     const [group, key] = [calls, `calls ${calls[0]?.id}`];
-    if (group.length) turns.push(details.turnCalls({ key }, summary(icon('chevron'), `${plural(group.length, 'call')}: `, [...new Set(group.map(({ kind }) => kind.tool))].slice(0, 5).map((tool, i) => [i > 0 && ', ', code(tool)])), ul(group.map(callLine))));
+    if (group.length) turns.push(details.turnCalls({ key }, summary(icon('chevron'), span(`${plural(group.length, 'call')}: `, [...new Set(group.map(({ kind }) => kind.tool))].slice(0, 5).map((tool, i) => [i > 0 && ', ', code(tool)]))), ul(group.map(callLine))));
     calls = [];
   };
   let isNamed = false;
@@ -87,6 +87,6 @@ export function turnsOf(model) {
 function headOf(node, model) {
   const answer = answerOf(node.kind);
   const { input = 0, output = 0 } = answer?.metadata?.usage ?? {};
-  const amount = amountOf(answer?.cost);
-  return [input + output > 0 && small(`${compact(input + output)} tokens`), amount != null ? small(money(amount, model.currency)) : input + output > 0 && small('cost unknown')];
+  const costs = [costOf(answer, model)];
+  return [input + output > 0 && small(`${compact(input + output)} tokens`), costText(costs) ? small({ title: costTitle(costs) }, costText(costs)) : input + output > 0 && small('cost unknown')];
 }

@@ -3,13 +3,13 @@ import { tags } from '../lib/dom.js';
 import { apiUrl, at, later, runUrl } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, quoted } from '../lib/cause.js';
-import { brief, bytes, clock, compact, date, decided, limitText, line, micros, millis, moment, money, number, plural, sentenceCase, shortId, who } from '../lib/format.js';
+import { brief, bytes, clock, compact, costText, costTitle, date, decided, limitText, line, micros, millis, moment, number, plural, sentenceCase, shortId, who } from '../lib/format.js';
 import attemptList from './attempts.js';
 import { batchOf, batches, lastCall } from './batches.js';
 import { took, when } from './common.js';
 import { isHeld, withDrafts } from './drafts.js';
 import { readable } from './json.js';
-import { amountOf, answerOf, attempts, continuedAs, failureOf, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, retriesOf, stageName, standingOf, sumsOf } from './model.js';
+import { answerOf, attempts, continuedAs, costOf, failureOf, isFailure, isLastAttempt, isNoAnswer, isQuestion, iterationOf, retriesOf, stageName, standingOf, sumsOf } from './model.js';
 
 const { a, b, button, code, details, div, h2, img, li, p, small, span, summary, ul } = tags;
 
@@ -48,14 +48,13 @@ function modelOf(stage, model) {
 
 /** The tokens, the cost and the time of a node. */
 function figures(node, model) {
-  const { currency } = model;
   const { usage } = node.kind;
   const answer = answerOf(node.kind);
   const whole = node.kind.type === 'stage' ? sumsOf(node, model) : null;
   const used = answer?.metadata?.usage ?? usage ?? whole?.usage;
   const spent = (used?.input ?? 0) + (used?.output ?? 0);
-  const cost = whole ? whole.cost : amountOf(answer?.cost);
-  return span.fig(span({ title: spent ? `${number(used.input ?? 0)} tokens in, ${number(used.output ?? 0)} out` : null }, spent ? compact(spent) : ''), span(cost == null ? '' : money(cost, currency)),
+  const costs = whole ? whole.costs : [costOf(answer, model)];
+  return span.fig(span({ title: spent ? `${number(used.input ?? 0)} tokens in, ${number(used.output ?? 0)} out` : null }, spent ? compact(spent) : ''), span({ title: costTitle(costs) }, costText(costs)),
     span(timeOf(node, model)));
 }
 function timeOf(node, model) {
@@ -229,7 +228,7 @@ const BLOCKS = {
 /** The answer to a question: fields in one line, or a text. */
 function verdict(parts) {
   return parts.filter(({ type }) => type === 'text').map(({ text: words }, i) => {
-    const fields = structured(words, (value) => auto(p.result, brief(value, 300)));
+    const fields = structured(words, (value, short = brief(value, 300)) => (isCut(value, short) ? div.result(details(auto(summary, short), readable(value))) : auto(p.result, short)));
     return fields ? div({ key: i }, fields) : div({ key: i }, said(words));
   });
 }
@@ -298,6 +297,9 @@ const PARTS = {
   file: ({ file }, run) => fileChip(file, run),
 };
 
+/** Whether a value in one line has lost something. */
+const isCut = (value, short) => short.split('…').length > JSON.stringify(value).split('…').length;
+
 /** A structured answer is read as its fields. */
 function structured(said, draw = readable) {
   try {
@@ -308,10 +310,14 @@ function structured(said, draw = readable) {
 }
 
 function outputOf(value) {
-  if (value == null || value === '') return null;
+  if (value == null) return null;
+  // Something that has nothing in it is an answer, too.
+  if (value === '' || (typeof value === 'object' && !Object.keys(value).length)) return div.result(p.quiet(value === '' ? 'empty text' : Array.isArray(value) ? 'empty list' : 'no fields'));
   const isText = typeof value === 'string';
-  const isLong = isText ? value.length > 400 : JSON.stringify(value).length > 300;
-  return div.result(isLong ? details(auto(summary, brief(value)), readable(value)) : prose(isText ? value : brief(value, 400)));
+  const whole = isText ? value : brief(value, 400);
+  // What is cut unfolds, and has the mark of it.
+  const isLong = isText ? value.length > 400 : JSON.stringify(value).length > 300 || isCut(value, whole);
+  return div.result(isLong ? details(auto(summary, brief(value)), readable(value)) : prose(whole));
 }
 
 function fileChip({ uri, sha256, name, media_type: type, size }, run) {

@@ -1,8 +1,8 @@
 // The waterfall's geometry: a bar of segments for each stage, answer and call, on a scale that folds long idle times.
 import { tags } from '../lib/dom.js';
 import { icon, STATUS } from '../lib/icons.js';
-import { clock, compact, duration, line, micros, money } from '../lib/format.js';
-import { amountOf, answerOf, attempts, isLastAttempt, isNoAnswer, isQuestion, iterationOf, stageName, standingOf, sumsOf } from './model.js';
+import { clock, compact, costText, costTitle, duration, line, micros } from '../lib/format.js';
+import { answerOf, attempts, costOf, isLastAttempt, isNoAnswer, isQuestion, iterationOf, stageName, standingOf, sumsOf } from './model.js';
 
 const { button, div, i, span } = tags;
 
@@ -80,6 +80,8 @@ function callSegments({ started, ended, status }, { proposed, approval, waits = 
   return segments.length ? segments : [{ kind: work, from: at, to: end }];
 }
 
+/** The part of the lanes that a notch takes, by the width of the window: its length has room in it. */
+const NOTCH = 115;
 /** A scale from time to a place between 0 and 1. Times over 2 % in which nothing works are folded to a notch each. */
 export function scale(bars, { from, to, unfolded }) {
   const total = Math.max(1, to - from);
@@ -91,7 +93,7 @@ export function scale(bars, { from, to, unfolded }) {
     end = Math.max(end, one.to);
   }
   const folded = gaps.filter((gap) => !gap.open);
-  const notch = folded.length ? Math.min(0.06, 0.4 / folded.length) : 0;
+  const notch = folded.length ? Math.min(NOTCH / innerWidth, 0.4 / folded.length) : 0;
   const shown = total - folded.reduce((sum, gap) => sum + gap.to - gap.from, 0);
   const unit = (1 - notch * folded.length) / Math.max(1, shown);
   // The points between which the scale is straight: [time, place].
@@ -130,14 +132,14 @@ export function barRow(node, { label, segments }, axis, { depth, index, selected
   const lasted = segments.length ? micros(segments.length === 1 && answer?.duration != null ? answer.duration : segments.at(-1).to - segments[0].from) : '';
   const whole = node.kind.type === 'stage' ? sumsOf(node, model) : null;
   const { input = 0, output = 0 } = answer?.metadata?.usage ?? node.kind.usage ?? whole?.usage ?? {};
-  const amount = whole ? whole.cost : amountOf(answer?.cost);
+  const costs = whole ? whole.costs : [costOf(answer, model)];
   return div.barRow({ key: node.id, id: `bar-${node.id}`, role: 'row', 'aria-rowindex': index + 1, 'aria-selected': String(selected),
     class: `${selected ? 'selected' : ''} ${node.kind.type} ${tone}`, onclick: ({ target }) => !target.closest('button') && select(node) },
   span.barLabel({ role: 'rowheader', style: { '--depth': Math.min(8, depth) }, title: label },
     fold && button.twist({ tabindex: '-1', 'aria-expanded': String(!isFolded), 'aria-label': `${isFolded ? 'Show' : 'Hide'} what ${label} did`, onclick: () => fold(node) }, icon('chevron')), span.n(iteration), icon(shape), span.cut(label)),
   span.lane({ role: 'gridcell', 'aria-label': text || lasted || 'not reached', title: text }, segments.length ? segments.filter(({ from, to }) => to >= axis.from && from <= axis.to)
     .map(({ kind, from, to }) => i.seg({ class: kind, style: extent(axis.place(from), axis.place(to)) })) : span.notReached('not reached')),
-  span.barFigure({ role: 'gridcell' }, input + output ? compact(input + output) : ''), span.barFigure({ role: 'gridcell' }, amount == null ? '' : money(amount, model.currency)), span.barTime({ role: 'gridcell' }, lasted || '–'));
+  span.barFigure({ role: 'gridcell' }, input + output ? compact(input + output) : ''), span.barFigure({ role: 'gridcell', title: costTitle(costs) }, costText(costs)), span.barTime({ role: 'gridcell' }, lasted || '–'));
 }
 
 /** Whether the text of a tick would be under that of a gap. */
@@ -174,5 +176,5 @@ export function axisRow(axis, toggle) {
   return div.axis({ 'aria-hidden': 'true' }, span.barLabel(clock(axis.from).slice(0, 8)), span.lane(
     shownTicks(axis).map((time) => i.tick({ key: time, style: leftOf(axis, time) }, time === axis.from ? '0' : duration((time - axis.from) / 1000))),
     axis.gaps.map(({ from, to, open }) => button.gap({ key: from, tabindex: '-1', class: open && 'open', style: extent(axis.place(from), axis.place(to)), onclick: () => toggle(from),
-      title: `${micros(to - from)} without work; click to ${open ? 'fold' : 'unfold'}` }, micros(to - from)))), span.barFigure('tokens'), span.barFigure('cost'), span.barTime('time'));
+      title: `${micros(to - from)} without work; click to ${open ? 'fold' : 'unfold'}` }, micros(to - from).split(' ').slice(0, 2).join(' ')))), span.barFigure('tokens'), span.barFigure('cost'), span.barTime('time'));
 }

@@ -1,15 +1,15 @@
 // Brains: what each does, its stages, how its last runs went, and the form that starts one.
 import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
-import { at, go, query, runUrl, ui } from '../lib/page.js';
+import { at, commandOf, go, query, runUrl, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { cause, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
 import { cash, micros, moment, money, number, plural, runCost, runCostTitle, shortId, titleWord } from '../lib/format.js';
-import { empty, idText, resource } from '../parts/common.js';
+import { command, empty, idText, resource } from '../parts/common.js';
 import { noModel } from '../parts/next_model.js';
 import { requestForm } from '../parts/request.js';
 
-const { a, b, button, code, div, h1, h2, header, li, nav, ol, p, pre, section, small, span, ul } = tags;
+const { a, b, button, code, div, h1, h2, header, li, nav, ol, p, section, small, span, ul } = tags;
 const SHAPES = { loop: 'retry', brain: 'brain', prompt: 'model', loop_to: 'retry', wait: 'clock', guard: 'flag' };
 /** What a tool does to the world or to its loop, as `[icon, words]`. */
 const FLAGS = { exit: ['exit', 'ends the loop'], destructive: ['warn', 'destructive'], brain: ['brain', 'a brain'], read_only: ['tool', 'read only'] };
@@ -56,7 +56,7 @@ function figuresOf(title, { from, started, open, ended: { completed, failed, can
   return section.brainFigures({ 'aria-label': 'Figures of the last 30 days' }, figure(number(started), ['started in 30 days, ', number(all), ' ended'], runs()),
     figure(all ? `${Math.round((failed / all) * 1000) / 10} %` : '–', 'failed', failed && runs({ status: 'failed' })),
     figure(active ? micros(active.p50) : '–', 'p50 active'), figure(active ? micros(active.p95) : '–', 'p95 active'),
-    figure(cost && priced ? money(String(cost.amount / priced), cost.currency) : '–', priced < all || !all ? `mean cost of ${plural(priced, 'ended run')} with a known one` : 'mean cost'),
+    figure(cost && priced ? money(String(cost.amount / priced), cost.currency) : '–', all && !priced ? 'mean cost, none is known' : priced < all ? `mean cost of ${plural(priced, 'priced run')}` : 'mean cost'),
     open?.costs.length > 0 && figure(open.costs.map(({ amount, currency }) => money(amount, currency)).join(' + '), `so far in ${plural(open.runs, 'open run')}`),
     figure(number(waiting.items), waiting.items === 1 ? 'decision waits' : 'decisions wait', waiting.items && '/inbox'));
 }
@@ -120,7 +120,7 @@ export default function brainsView(route) {
     render: () => (one ? one.show(({ brain, runs, figures, tools, last, form }) => div.brain({ key: chosen },
       div(figures && figuresOf(chosen, figures), brain.structure && section.panel(header(h2('Structure'), span.grow(), small({ title: brain.fingerprint }, `version ${brain.version}, code ${brain.fingerprint.slice(0, 4)}`)), stagesOf(brain.structure, tools),
         Object.keys(tools).length > 0 && p.soft('The tools are those of the run ', a({ href: runUrl(last.id) }, shortId(last.id)), last.models?.length > 0 && [', answered by ', last.models.map((name, i) => [i > 0 && ', ', code({ key: name }, name)])], '.')), runsOf(chosen, runs)),
-      div(section.panel({ 'aria-label': 'Start a run' }, brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`), brain.start.allowed ? [form(), pre(`positronic run ${titleWord(chosen)}`)] : p.soft(brain.start.reason)))))
+      div(section.panel({ 'aria-label': 'Start a run' }, brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`), brain.start.allowed ? [form(), command(commandOf('run', titleWord(chosen)))] : p.soft(brain.start.reason)))))
       : list.show((all) => (all.items.length ? div.queue.inMain(links(all)) : empty('This server has no brains', 'Register brains with `Runner::brain`, or start `serve` in a project.')))),
   };
 }

@@ -1,17 +1,17 @@
 // Conversations: a list, the thread of one, and a box to write in. A thread is made of the timelines of its runs.
 import { tags, redraw } from '../lib/dom.js';
 import { get, newKey, request } from '../lib/api.js';
-import { at, caller, go, main, may, query, ui } from '../lib/page.js';
+import { at, caller, commandOf, go, main, may, query, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { causeOf, quoted, standing } from '../lib/cause.js';
-import { date, line, moment, money, number, plural, sentenceCase, shortId, titleWord } from '../lib/format.js';
-import { empty, hasEnded, loading, resource } from '../parts/common.js';
+import { date, line, moment, money, number, plural, shortId, titleWord } from '../lib/format.js';
+import { command, empty, hasEnded, loading, resource } from '../parts/common.js';
 import { json } from '../parts/json.js';
 import { RunModel } from '../parts/model.js';
 import { settle } from '../lib/settle.js';
-import { costOf, turnsOf } from '../parts/thread.js';
+import { costOfRuns, turnsOf } from '../parts/thread.js';
 
-const { a, aside, b, button, code, dd, div, dl, dt, form, h1, h2, input, kbd, label, nav, option, p, pre, section, select, small, span, textarea } = tags;
+const { a, aside, b, button, code, dd, div, dl, dt, form, h1, h2, input, kbd, label, nav, option, p, section, select, small, span, textarea } = tags;
 
 /** How many runs of a thread are read at once, the last ones first. */
 const STEP = 8;
@@ -21,9 +21,6 @@ const draftOf = (id) => {
   if (!drafts.has(id)) drafts.set(id, { text: '', busy: false, problem: null, key: null });
   return drafts.get(id);
 };
-
-/** What a run waits for, in words: its question, or the call that a person decides. */
-const asked = (why) => sentenceCase((why ?? 'waits for a person').replace(/^The run (has been waiting since event \d+|waits) for /, 'waits for ').replace(/\.$/, ''));
 
 /** What the runs of a conversation have cost, as far as known. */
 const spentOn = (costs, partly) => (costs.length ? ` · ${partly ? 'at least ' : ''}${costs.map(({ amount, currency }) => money(amount, currency)).join(' + ')}` : partly ? ' · cost unknown' : '');
@@ -55,7 +52,7 @@ export default function conversationsView(route, frame) {
     const name = standing(last);
     const why = last.status === 'completed' ? '' : causeOf(last.why ?? last.last).brief;
     return a({ key: id, href: ui(at('conversations', id)), 'aria-current': id === one?.id && 'true' }, b({ dir: 'auto' }, line(message ?? why, 90) || shortId(id)), small({ title: date(last.updated) }, moment(last.updated)),
-      small.cut({ dir: 'auto', class: last.pending ? 'wait' : last.status === 'failed' ? 'bad' : '' }, last.pending ? [icon('clock'), ' ', quoted(asked(last.why))] : name !== 'completed' ? [status(name), ' ', quoted(why)] : last.result),
+      small.cut({ dir: 'auto', class: last.pending ? 'wait' : last.status === 'failed' ? 'bad' : '' }, last.pending ? [icon('clock'), ' ', quoted(causeOf(last.why ?? 'Waits for a person').brief)] : name !== 'completed' ? [status(name), ' ', quoted(why)] : last.result),
       small.cut(`${last.brain}${user ? ` · ${user}` : ''} · ${plural(runs, 'turn')}${spentOn(costs, partly)} · ${shortId(id)}`));
   };
   /** Narrows those that are read already: few are looked for by hand. */
@@ -216,11 +213,11 @@ function threadOf(id, frame) {
       const { runs, user } = data.value ?? { runs: [] };
       const used = runs.reduce((sum, { usage }) => sum + (usage?.input ?? 0) + (usage?.output ?? 0), 0);
       const brain = runs.at(-1)?.brain;
-      const rows = { Brain: brain && a({ href: ui(at('brains', brain)) }, brain), User: user, Turns: a({ href: ui(`/runs${query({ conversation: id })}`) }, plural(runs.length, 'run')), Tokens: used && number(used), Cost: costOf(runs) ?? (used ? 'unknown' : null) };
+      const rows = { Brain: brain && a({ href: ui(at('brains', brain)) }, brain), User: user, Turns: a({ href: ui(`/runs${query({ conversation: id })}`) }, plural(runs.length, 'run')), Tokens: used && number(used), Cost: costOfRuns(runs) ?? (used ? 'unknown' : null) };
       const state = memory?.value?.state;
       return [section({ key: 'facts' }, h2('Conversation ', code(shortId(id))), dl.fields(Object.entries(rows).filter(([, value]) => value).map(([name, value]) => div({ key: name }, dt(name), dd(value))))),
         state != null && JSON.stringify(state) !== '{}' && section({ key: 'state' }, h2('State after the last turn'), div.well(json(state, { open, label: 'State', depth: 2 }))),
-        brain && section({ key: 'else' }, h2('Continue in a terminal'), pre(`positronic chat ${titleWord(brain)} --conversation ${id}`))];
+        brain && caller.session.program && section({ key: 'else' }, h2('Continue in a terminal'), command(commandOf('chat', titleWord(brain), '--conversation', id)))];
     },
     close() {
       isClosed = true;

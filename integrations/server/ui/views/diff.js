@@ -13,7 +13,7 @@ import { patchList } from '../parts/patch.js';
 const { a, b, button, code, div, form, h2, h3, input, label, p, section, span } = tags;
 
 /** What became of a place that has no text. */
-const STATES = { limited: 'cut off at its limit', done: 'no text, only calls' };
+const STATES = { limited: 'cut off at its limit', skipped: 'not reached', done: 'no text, only calls' };
 /** The limit that has cut off a run, in words. */
 const limitOf = ({ limit, message }) => (limit ? `cut off at its limit of ${limitText(limit.kind, limit.limit)}` : message ? 'stopped by a plugin' : 'cut off');
 /** How a run has ended or stands, in words: the limit, the guard, the failure or the person that ended it. */
@@ -83,10 +83,14 @@ export default function diffView(route) {
   const side = (name, run) => section(h2(name, ' ', a({ href: runUrl(run.id) }, run.brain), ' ', code(shortId(run.id))),
     p.line(status(standing(run)), span.soft([tokens(run.usage), run.cost?.currency && money(run.cost.amount, run.cost.currency), duration(run.active_ms || millis(run.updated) - millis(run.started))].filter(Boolean).join(' · '))),
     p.cut({ dir: 'auto', class: run.status === 'failed' ? 'bad' : '' }, run.status === 'completed' ? quoted(endOf(run) || 'No result') : quoted(causeOf(run.why ?? run.last).brief)));
+  /** What runs in a run that waits, waits. */
+  const doing = (run, item) => (item?.status === 'running' && !hasEnded(run) ? { ...item, status: standing(run) } : item);
   const cell = (run, item, kind) => (item ? div.cell({ dir: 'auto' }, item.status !== 'not_started' && item.status !== 'skipped' && link(run, item.seq, item.seq), line(summary(item, kind), 300), item.tries > 1 && span.soft(`after ${plural(item.tries, 'attempt')}`)) : div.cell.soft('only in the other run'));
+  /** Whether an item has words or values of its own, and not only how it stands. */
+  const isSaid = (item) => Boolean(item?.text || item?.arguments);
   const rowOf = (answer) => (row, i) => (!row.same || whole) && div.diffRow({ key: i, role: 'listitem', class: !row.same && 'differs' },
-    div.place(span({ title: row.path }, placeWords(row.path) || 'Run'), ' ', code(row.kind)), cell(answer.a, row.a, row.kind), cell(answer.b, row.b, row.kind),
-    row.a && row.b && summary(row.a) !== summary(row.b) && likeness(summary(row.a), summary(row.b)) > 0.3 && div.inline(words(summary(row.a), summary(row.b))));
+    div.place(span({ title: row.path }, placeWords(row.path) || 'Run'), ' ', code(row.kind)), cell(answer.a, doing(answer.a, row.a), row.kind), cell(answer.b, doing(answer.b, row.b), row.kind),
+    isSaid(row.a) && isSaid(row.b) && summary(row.a) !== summary(row.b) && likeness(summary(row.a), summary(row.b)) > 0.3 && div.inline(words(summary(row.a), summary(row.b))));
   /** Where the logs part, and what the models were asked there. */
   function divergence({ a: left, b: right, parts: [x, y], requests }) {
     const [before, after] = requests?.map(({ model, request }) => ({ model, ...request })) ?? [];

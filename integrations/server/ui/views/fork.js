@@ -5,13 +5,13 @@ import { MOD } from '../lib/keys.js';
 import { at, go, may, runUrl, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
 import { placeWords, plain } from '../lib/cause.js';
-import { brief, line, money, plural, shortId } from '../lib/format.js';
+import { brief, costText, line, plural, shortId } from '../lib/format.js';
 import { empty, resource } from '../parts/common.js';
 import { linesDiff, valueDiff } from '../parts/change.js';
 import { effects, effectsInShort } from '../parts/effects.js';
 import schemaForm from '../parts/form.js';
 import { json } from '../parts/json.js';
-import { amountOf, answerOf, isLastAttempt, RunModel } from '../parts/model.js';
+import { addUp, answerOf, costOf, isLastAttempt, RunModel } from '../parts/model.js';
 import { nameOf, noModel, otherModel } from '../parts/next_model.js';
 
 const { a, button, code, datalist, dd, details, div, dl, dt, form, h1, h2, input, kbd, label, li, nav, ol, option, p, section, small, span, summary, textarea } = tags;
@@ -171,8 +171,8 @@ function shared({ model, data: { value } }, plan) {
 
 /** What is not paid again, and what the rest of the run has cost. */
 function costs({ model, data: { value } }, plan) {
-  const of = (test) => model.nodes.filter((node) => node?.kind.type === 'answer' && test(node)).map((node) => amountOf(answerOf(node.kind)?.cost)).filter((amount) => amount != null);
-  const [before, after] = [of((node) => isShared(node, value, plan)), of((node) => !isShared(node, value, plan))].map((list) => (list.length ? money(String(list.reduce((sum, amount) => sum + Number(amount), 0)), model.currency) : null));
+  const of = (test) => model.nodes.filter((node) => node?.kind.type === 'answer' && test(node)).map((node) => costOf(answerOf(node.kind), model));
+  const [before, after] = [of((node) => isShared(node, value, plan)), of((node) => !isShared(node, value, plan))].map((list) => costText(addUp(list)));
   if (!before && !after) return null;
-  return section({ key: 'cost' }, h2('Cost'), dl.fields(div(dt('shared, not paid again'), dd(before ?? '–')), div(dt('rest of the run'), dd(after ? `about ${after}, as recorded` : '–'))));
+  return section({ key: 'cost' }, h2('Cost'), dl.fields(div(dt('shared, not paid again'), dd(before || '–')), div(dt('rest of the run'), dd(after ? `about ${after}, as recorded` : '–'))));
 }

@@ -62,7 +62,7 @@ export default function overviewView(route, frame) {
   // The figures of one model do not name the others.
   if (model) get('/overview', { range }).then(noted, () => {});
   /** The list of the runs that a number counts. */
-  const runs = (filter = {}, from = data.value.from) => `/runs${query({ brain, model, since: from, ...filter })}`;
+  const runs = (filter = {}, from = data.value.from) => `/runs${query({ brain, model, since: from.replace(/\.\d+/, ''), ...filter })}`;
   const choose = (name) => [`Show ${RANGES[name][1]}`, () => go(address({ range: name }))];
   return {
     title: () => 'Overview',
@@ -93,7 +93,7 @@ export default function overviewView(route, frame) {
   function shown(all) {
     const none = !all.started && !sum(all.ended) && !all.waiting.items;
     const isIdle = none && !all.queue.claimed && !all.queue.queued && !all.queue.stuck.length && !all.queue.asleep && !all.queue.paused;
-    if (isIdle) return empty(`No runs in ${RANGES[range][1]}`, brain || model ? `${[brain && `The brain ${brain}`, model && `${brain ? 'with the' : 'The'} model ${shortModel(model)}`].filter(Boolean).join(' ')} has none.` : 'Start a brain, or choose a longer range.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
+    if (isIdle) return empty(`No runs in ${RANGES[range][1]}`, brain || model ? `${[brain && `The brain ${brain}`, model && `${brain ? 'with the' : 'The'} model ${shortModel(model)}`].filter(Boolean).join(' ')} has none.` : 'Start a run, or choose a longer range.', a.button.primary({ href: ui('/brains') }, 'Start a run'));
     return div.overview(notes(all), tiles(all), div.halves(failures(all), standing(all)), all.models.length ? div.halves.even(byBrain(all), byModel(all)) : all.brains.length > 0 && byBrain(all));
   }
 
@@ -117,7 +117,7 @@ export default function overviewView(route, frame) {
       good && ` Its last good run ended at ${minute(good)}.`), span.to(plural(worst.runs, 'run')))
       : ended.failed ? p.note({ key: 'cause' }, icon('skip'), span(b(`${number(ended.failed)} of ${plural(sum(ended), 'run')} failed`), `, none by a new cause since ${minute(late * 1000)}.`))
         : p.note({ key: 'cause' }, icon('check'), span(b(`Nothing has failed in ${RANGES[range][1]}`), waiting.items ? '.' : ', and nothing waits for a person.'));
-    const lost = stuck.length > 0 && a.note.failed({ key: 'stuck', href: ui(`/runs${query({ model, status: 'running', brain: stuck.length === 1 ? stuck[0].brain : brain })}`) }, icon('warn'), span.grow(b(`${plural(stuckRuns(stuck), 'run')} stuck: `), [...new Set(stuck.map(({ brain: title, reason }) => `${WHY_STUCK[reason] ?? reason} ${title}`))].slice(0, 2).join('; '), '.'), span.to('Runs'));
+    const lost = stuck.length > 0 && a.note.failed({ key: 'stuck', href: ui(`/runs${query({ model, status: 'stuck', brain: stuck.length === 1 ? stuck[0].brain : brain })}`) }, icon('warn'), span.grow(b(`${plural(stuckRuns(stuck), 'run')} stuck: `), [...new Set(stuck.map(({ brain: title, reason }) => `${WHY_STUCK[reason] ?? reason} ${title}`))].slice(0, 2).join('; '), '.'), span.to('Runs'));
     // What is known already gives way to what is not.
     return div.notes(lost, (worst || !lost) && failed, waiting.items > 0 && a.note.lost({ key: 'waits', href: ui('/inbox') }, icon('clock'), span.grow(
       b(`${plural(waiting.items, 'decision')} ${waiting.items === 1 ? 'waits' : 'wait'}, `), waiting.items > 1 && 'the oldest ', `for ${age(waiting.oldest)}.`), span.to('Inbox')));
@@ -194,8 +194,8 @@ export default function overviewView(route, frame) {
         tbody(workers.map(({ owner, runs: own }) => tr({ key: owner }, td(code(owner)), td.right(number(own)))), workers.length === 0 && tr({ key: 'none' }, td.soft('none'), td.right(0)))),
       dl.pad(
         row('Working', claimed ? link(list({ status: 'running' }), plural(claimed, 'run')) : 'no run; workers without a run do not show here'),
-        row('Queue', queued ? [link(list({ status: 'running' }), plural(queued, 'run')), ` ${queued === 1 ? 'waits' : 'wait'} for a worker, the oldest for ${age(oldest)}`] : 'no run waits for a worker'),
-        row('Stuck', stuck.length ? stuck.map(({ brain: title, reason, runs: some }, i) => div({ key: i }, link(list({ status: 'running', brain: title }), plural(some, 'run')), `: ${WHY_STUCK[reason] ?? reason} `, code(title))) : 'none'),
+        row('Queue', queued ? [link(list({ status: 'queued,stuck' }), plural(queued, 'run')), ` ${queued === 1 ? 'waits' : 'wait'} for a worker, the oldest for ${age(oldest)}`] : 'no run waits for a worker'),
+        row('Stuck', stuck.length ? stuck.map(({ brain: title, reason, runs: some }, i) => div({ key: i }, link(list({ status: 'stuck', brain: title }), plural(some, 'run')), `: ${WHY_STUCK[reason] ?? reason} `, code(title))) : 'none'),
         row('Asleep', asleep ? [link(list({ status: 'waiting' }), plural(asleep, 'run')), ' until a time or a webhook'] : 'none'),
         paused > 0 && row('Paused', link(list({ status: 'paused' }), plural(paused, 'run')))));
   }

@@ -4,7 +4,7 @@ import { get, post, stream } from '../lib/api.js';
 import { at, may, runUrl, say, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
 import { placeWords } from '../lib/cause.js';
-import { moment, money, number, plural, shortId } from '../lib/format.js';
+import { moment, money, number, plural, runCost, runCostTitle, shortId } from '../lib/format.js';
 import { empty, idText, resource } from '../parts/common.js';
 import { linesDiff } from '../parts/change.js';
 import { messageRows } from '../parts/messages.js';
@@ -47,8 +47,8 @@ const chooser = ({ items }) => {
   const asked = items.filter(({ usage }) => usage?.input || usage?.output);
   return asked.length ? section.chooser(p.soft('Choose a request of a run. In a run, “Try again with edits” and the key ', kbd('P'), ' lead here, too.'),
     tags.ul.lastRuns(asked.map((run) => tags.li({ key: run.id }, a({ href: runUrl(run.id, 'requests') },
-      span.cut(run.brain), span.mono({ title: run.id }, idText(run.id)), span.cut.quiet({ dir: 'auto' }, run.input || run.status), span.quiet(moment(run.started)), span.wide.cost(run.cost?.currency ? money(run.cost.amount, run.cost.currency) : '–'))))), a({ href: ui('/runs') }, 'All runs'))
-    : empty('No model was asked yet', 'Requests of runs appear here.', a.button({ href: ui('/brains') }, 'Start a brain'));
+      span.cut(run.brain), span.mono({ title: run.id }, idText(run.id)), span.cut.quiet({ dir: 'auto' }, run.input || run.status), span.quiet(moment(run.started)), span.wide.cost({ title: runCostTitle(run.cost) }, runCost(run.cost)))))), a({ href: ui('/runs') }, 'All runs'))
+    : empty('No model was asked yet', 'Requests of runs appear here.', a.button({ href: ui('/brains') }, 'Start a run'));
 };
 
 /** The request of an address with its edits and answers. */

@@ -4,10 +4,11 @@ import { get } from '../lib/api.js';
 import { at, later, may, ui } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
 import { causeOf, placeWords, quoted } from '../lib/cause.js';
-import { brief, micros, money, number, plural } from '../lib/format.js';
+import { brief, costText, costTitle, micros, number, plural } from '../lib/format.js';
 import { copyButton, empty, facts, resource } from '../parts/common.js';
-import { amountOf, answerOf, isNoAnswer, placeOf } from '../parts/model.js';
-import { json } from '../parts/json.js';
+import { answerOf, costOf, isNoAnswer, placeOf } from '../parts/model.js';
+import { json, readable } from '../parts/json.js';
+import { fieldsOf, SAYS } from '../parts/messages.js';
 import { words } from '../parts/change.js';
 
 const { a, b, button, code, details, div, h2, li, nav, ol, p, section, small, span, summary } = tags;
@@ -76,13 +77,13 @@ export default function requestsTab(run) {
     const node = run.model.nodes.find((item) => item?.seq === place && item.kind.type === 'answer');
     const { kind } = node ?? { kind: {} };
     const { usage, finish, response_id: id } = answerOf(kind)?.metadata ?? {};
-    const cost = amountOf(answerOf(kind)?.cost);
+    const costs = [costOf(answerOf(kind), model)];
     const [system, old] = [text(request.system), before && text(before.system)];
     const lost = before ? before.messages.length - shared : 0;
     const isAgain = before && shared === messages.length;
     return section.request({ 'aria-label': `Request at event ${place}` }, div.asked(
       facts({ model: name, tokens: (usage?.input || usage?.output) && `${number(usage.input ?? 0)} + ${number(usage.output ?? 0)}`,
-        cost: cost != null && money(cost, model.currency), cached: usage?.cached && number(usage.cached), duration: kind.outcome?.duration != null && micros(kind.outcome.duration),
+        cost: costText(costs) && span({ title: costTitle(costs) }, costText(costs)), cached: usage?.cached && number(usage.cached), duration: kind.outcome?.duration != null && micros(kind.outcome.duration),
         finish: finish && brief(finish), 'answer id': id, answer: answer != null && a({ href: run.url('events', answer) }, `event ${answer}`) }),
       p.tools(may('playground') && a.button.small({ href: ui(at('playground', model.id, place)) }, icon('flask'), 'Try again with edits'), copyButton(curl, 'Copy as curl'), cassette && copyButton(cassette, 'Copy for a cassette')),
       system && details({ open: before ? old !== system : previous == null }, summary('System prompt ', before && small(old === system ? 'as before' : 'changed')),
@@ -107,8 +108,8 @@ export default function requestsTab(run) {
       p(a({ href: run.url('transcript', node.seq) }, `Show in the transcript: ${placeOf(node, run.model)}`)));
   }
   function messageOf({ role, name, text: said, parts = [], files = [], ...others }) {
-    return [span.role(role, name && code(' ', name)), said != null && prose(said),
-      parts.map((part) => prose(part.type === 'call' ? [code(part.name), ' ', part.arguments] : part.text ?? json(part, { open }))),
+    return [span.role(SAYS[role] ?? role, name && [' ', code(name)]), said != null && (role === 'tool' ? fieldsOf(said, (value) => readable(value, { open }), prose(said)) : prose(said)),
+      parts.map((part) => prose(part.type === 'call' ? [code(part.name), ' ', fieldsOf(part.arguments, brief)] : part.text ?? json(part, { open }))),
       files.length > 0 && p.soft(files.map((file) => file.name).join(', ')), said == null && !parts.length && json(others, { open })];
   }
 }

@@ -165,8 +165,12 @@ function isShown(part) {
   return Boolean(row && row.top < frame.bottom - 20 && row.bottom > frame.top + 20);
 }
 
+/** How an item is decided. It is loaded before a key needs it: while a key waits, the item may leave with another person's decision. */
+let decisions = null;
+
 function keys(run) {
   const { model, view } = run;
+  if (run.asked() && !decisions) import('../parts/decide.js').then((module) => { decisions = module; }, () => {});
   /** Goes to the next or previous node that passes a test; without a selection, to the given one first. */
   const to = (test, step, first) => () => {
     const list = model.select((node) => test(node, model));
@@ -196,13 +200,11 @@ function keys(run) {
     say('The item has the focus now. Press the key again to decide it.', true);
   };
   /** A key of the item whose form has the focus; without one, a key of the run. */
-  const orItem = (act, otherwise) => async () => {
+  const orItem = (act, otherwise) => () => {
     const id = document.activeElement?.closest('.decide')?.id;
     const item = id && model.run.pending?.find((one) => `item-${one.id}` === id);
     if (!item) return otherwise?.();
-    const parts = await import('../parts/decide.js');
-    if (parts.isInView(item)) act(item, parts);
-    return redraw();
+    return decisions?.isInView(item) && act(item, decisions);
   };
   const parent = model.run.forked_from;
   const nextFailure = to(isFailure, 1, () => model.run.status === 'failed' && failureOf(model));

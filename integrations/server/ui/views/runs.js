@@ -2,16 +2,16 @@
 import { tags, redraw } from '../lib/dom.js';
 import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
-import { at, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
+import { at, caller, commandOf, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { causeOf, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { cash, compact, date, duration, line, millis, moment, money, number, plural, runCost, runCostTitle, shortId, zone } from '../lib/format.js';
-import { empty, hasEnded, idText, resource } from '../parts/common.js';
+import { command, empty, hasEnded, idText, resource } from '../parts/common.js';
 import { asked as askedOf, dated, KEYS, parse, texts, wordsOf, write } from '../parts/query.js';
 import chips from '../parts/chips.js';
 import { hitLine } from '../parts/hit.js';
-import { menuOf, suggestions } from '../parts/suggest.js';
+import { menuOf, STATUSES, suggestions } from '../parts/suggest.js';
 
 const { a, b, button, code, div, form, h1, h2, input, kbd, label, nav, option, p, select, small, span } = tags;
 
@@ -32,12 +32,6 @@ const address = (filter, sort = null) => `/runs${query({ ...filter, sort })}`;
 const saved = () => JSON.parse(pref('views') ?? '{}');
 const sum = ({ capped, ...counts }) => `${number(Object.values(counts).reduce((all, one) => all + one, 0))}${capped ? '+' : ''}`;
 const inputTokens = ({ input: sent = 0, output = 0 } = {}) => sent + output;
-
-/** The command that lists the same runs. */
-function inShell(filter) {
-  const text = write(filter);
-  return `positronic runs ${/^[\w:.,/@=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`}`;
-}
 
 /** For how long a run has worked, in milliseconds. */
 function activeOf(run) {
@@ -84,12 +78,13 @@ export default function runsView(route, frame) {
   const data = resource(async (old) => {
     count();
     const limit = Math.min(500, Math.max(50, old?.items.length ?? 0));
-    const [first, counts] = await Promise.all([page(null, limit), get('/runs/counts', { ...asked(), status: null })]);
+    const isCounted = !filter.status || filter.status.split(',').every((name) => STATUSES.includes(name));
+    const [first, counts, own] = await Promise.all([page(null, limit), get('/runs/counts', { ...asked(), status: null }), isCounted ? null : get('/runs/counts', asked())]);
     sumUp(first.next);
     // The selection stays on its run.
     const index = sort ? -1 : first.items.findIndex(({ id }) => id === old?.items[selected]?.id);
     if (index >= 0) selected = index;
-    return { ...first, counts };
+    return { ...first, counts, own };
   });
   /** Adds up all runs of the list, if they are more than those that are read. */
   function sumUp(next) {
@@ -187,7 +182,7 @@ export default function runsView(route, frame) {
         div.grow.field(label(icon('search'), chips(typed ?? write(filter)), searchField(), kbd.wide('/')), menu.isOpen && suggested().items.length > 0 && menuOf(suggested(), menu.active, take)),
         select({ 'aria-label': 'Time', value: filter.since ?? '', onchange: ({ target }) => go(address({ ...filter, since: target.value }, sort)) },
           Object.entries({ ...TIMES, ...(filter.since && !TIMES[filter.since] && { [filter.since]: Number.isNaN(Date.parse(filter.since)) ? filter.since : `Since ${moment(filter.since).replace(/:\d\d$/, '')}` }) }).map(([value, text]) => option({ key: value, value }, text)))),
-      div.bar.thin(p.counts.grow({ role: 'group', 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(query(filter) ? ['Same in the terminal: ', code(inShell(filter))] : `Times in ${zone()}`))],
+      div.bar.thin(p.counts.grow({ role: 'group', 'aria-label': 'Runs by status' }, data.value?.counts && counted(data.value)), span.wide.quiet(query(filter) && caller.session.program ? ['Same in the terminal: ', command(commandOf('runs', ...wordsOf(write(filter)).map(({ word }) => word)), true)] : `Times in ${zone()}`))],
     render: () => [
       data.show(shown),
       picked.size > 0 && div.bulk({ role: 'region', 'aria-label': 'Chosen runs' },
@@ -283,17 +278,19 @@ export default function runsView(route, frame) {
     const figures = [amounts && span({ key: 'cost', title: isLeast || null }, !capped && isLeast && 'at least ', amounts), used > 0 && span({ key: 'tokens', title: `${number(used)} tokens` }, `${compact(used)} tokens`)].filter(Boolean);
     return figures.length > 0 && [next && !isKnown && span({ key: 'of' }, `the ${number(rows.length)} shown:`), capped && span({ key: 'least', title: 'The search has read as many events as one request may' }, `at least, in the first ${number(sums.found.runs)}:`), figures];
   }
-  function counted({ counts, items: rows, next }) {
-    const chosen = filter.status?.split(',') ?? Object.keys(STATUS);
-    const own = filter.status ? { ...Object.fromEntries(chosen.map((name) => [name, counts[name] ?? 0])), capped: counts.capped } : counts;
-    const [listed, others] = [true, false].map((is) => Object.keys(STATUS).filter((name) => counts[name] && chosen.includes(name) === is).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
-      class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`)));
+  /** The runs of the list by their status, and those of the same filter with another one. How runs stand beside their status is counted apart. */
+  function counted({ counts, own: apart, items: rows, next }) {
+    const chosen = filter.status?.split(',') ?? STATUSES;
+    const own = apart ?? { ...Object.fromEntries(STATUSES.map((name) => [name, chosen.includes(name) ? counts[name] : 0])), capped: counts.capped };
+    const linked = (of) => STATUSES.filter((name) => of[name] > 0).map((name) => a({ key: name, href: ui(address({ ...filter, status: name })),
+      class: STATUS[name][1], 'aria-current': filter.status === name && 'true' }, `${number(of[name])}${counts.capped ? '+' : ''} ${name}`));
+    const [listed, others] = [apart ? [] : linked(own), linked(Object.fromEntries(STATUSES.map((name) => [name, counts[name] - own[name]])))];
     // The other statuses stay, so that one can be chosen.
     return [b(`${sum(own)} ${sum(own) === '1' ? 'run' : 'runs'}`), listed, spent({ items: rows, next }), others.length > 0 && [span.quiet({ key: 'others' }, 'Not in this list:'), others]];
   }
   function shown({ items: rows, next, capped }) {
     if (!rows.length && query(filter)) return noMatch();
-    if (!rows.length) return empty('No runs yet', 'Start a brain, and watch it here.', a.button.primary({ href: ui('/brains') }, 'Start a brain'));
+    if (!rows.length) return empty('No runs yet', 'Choose a brain, and watch its run here.', a.button.primary({ href: ui('/brains') }, 'Start a run'));
     return [list.view({ role: 'grid', 'aria-label': 'Runs', 'aria-rowcount': next ? -1 : rows.length + 1 }, `run-${selected}`),
       p.soft.more(sort && next ? `The ${SORTS[sort.replace(/^-/, '')][1]} ${sort.startsWith('-') ? 'first' : 'last'} of the ${number(rows.length)} last started; older runs are not sorted in. ` : `Showing ${number(rows.length)}${next ? ', there are more' : ''}.`,
         capped && ' The search has stopped at its maximum, so older runs may be missing.', next && !sort && button.small({ onclick: more }, 'Show more'),
@@ -336,7 +333,8 @@ export default function runsView(route, frame) {
     const spent = inputTokens(run.usage);
     const none = (value) => value || span.quiet('–');
     return div.runRow({ key: run.id, id: `run-${index}`, role: 'row', 'aria-rowindex': index + 2, 'aria-selected': String(isSelected),
-      class: isSelected && 'selected', onclick: ({ target }) => !target.closest('a, input') && String(getSelection()) === '' && go(at('runs', run.id)) },
+      class: isSelected && 'selected', // Beside the small box of a row, a click chooses the run and does not leave the list.
+      onclick: ({ target }) => (target.closest('.c-pick') ? target.closest('input') || toggle(run) : !target.closest('a') && String(getSelection()) === '' && go(at('runs', run.id))) },
     cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': `Choose ${run.brain} ${shortId(run.id)}`, checked: picked.has(run.id), onchange: () => toggle(run) })),
     cell('status', status(name)),
     cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), ' ', span.mono({ title: run.id }, idText(run.id))),

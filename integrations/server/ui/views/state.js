@@ -51,7 +51,7 @@ export default function stateTab(run) {
         b(`event ${seq}`), span.soft(`of ${model.head}`), link('events', 'Event'), link('transcript', 'Transcript')),
       error ? failure(error, load) : shown && div.columns(
         section({ 'aria-label': 'State' }, h2('State', copyButton(JSON.stringify(shown.state, null, 2), 'Copy JSON')),
-          json(shown.state, { open, marks: shown.changes?.map((op) => op.path), label: 'State', depth: 3 })),
+          json(shown.state, { open, marks: shown.changes?.map((op) => op.path).filter(Boolean), label: 'State', depth: 3 })),
         section({ 'aria-label': 'Change' }, h2(since == null ? 'Change of this event' : `Change since event ${since}`,
           button.plain.small({ onclick: compare }, since == null ? 'Compare from here' : 'This event only')), patchList(shown.changes, shown.before)))),
   };

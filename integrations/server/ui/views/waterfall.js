@@ -4,7 +4,7 @@ import { get } from '../lib/api.js';
 import { axisRow, barOf, barRow, extent, gridLines, LEGEND, scale } from '../parts/waterfall.js';
 import { failureOf, isFailure } from '../parts/model.js';
 import { nodeList } from '../parts/rows.js';
-import { empty } from '../parts/common.js';
+import { empty, hasEnded } from '../parts/common.js';
 
 const { a, button, div, i, p, span } = tags;
 
@@ -31,7 +31,8 @@ export default function waterfallTab(run) {
   function compute() {
     if (axis && model.nodes.length > 5000 && performance.now() - scaled < 1000) return;
     const [{ started, ended }] = model.nodes;
-    now = model.run.status === 'running' ? Date.now() * 1000 : model.nodes.reduce((time, node) => Math.max(time, node?.ended ?? node?.started ?? 0), 0);
+    // What an open run waits for takes time, too.
+    now = !hasEnded(model.run) ? Date.now() * 1000 : model.nodes.reduce((time, node) => Math.max(time, node?.ended ?? node?.started ?? 0), 0);
     // What is folded has worked, too.
     const bars = model.nodes.map((node) => node && barOf(node, now, model)).filter((bar) => bar?.segments.length);
     kinds = new Set([...bars.flatMap(({ segments }) => segments.map(({ kind }) => kind.split(' ')[0])), idle.length && 'suspended']);
@@ -43,9 +44,9 @@ export default function waterfallTab(run) {
     act();
     scaled = -Infinity;
   };
-  const place = ({ clientX }) => {
-    const lane = document.querySelector('.axis .lane')?.getBoundingClientRect();
-    return !lane ? 0 : Math.max(0, Math.min(1, (clientX - lane.left) / lane.width));
+  const place = ({ clientX, currentTarget }) => {
+    const lane = currentTarget.querySelector('.axis .lane').getBoundingClientRect();
+    return Math.max(0, Math.min(1, (clientX - lane.left) / lane.width));
   };
   const ends = () => drag.toSorted((one, other) => one - other);
   const pointer = {
@@ -53,7 +54,8 @@ export default function waterfallTab(run) {
       const isLane = event.target.closest('.lane') && !event.target.closest('button');
       if (isLane && event.button === 0 && event.pointerType === 'mouse') drag = [place(event), place(event)];
     },
-    onpointermove: (event) => { if (drag) drag[1] = place(event); },
+    // A button that is released outside of the bars has ended the drag.
+    onpointermove: (event) => { if (drag) drag = event.buttons ? [drag[0], place(event)] : null; },
     onpointerup: () => {
       if (!drag) return;
       const [from, to] = ends();

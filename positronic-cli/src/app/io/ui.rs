@@ -218,10 +218,19 @@ impl Ui {
 
     /// Renders a command line of this program for the same store.
     pub(crate) fn command(&self, words: &[&str]) -> String {
-        let store = self.store_args.store.as_ref().map(|store| without_password(&store.to_string_lossy()));
-        let store = store.as_deref().map_or_else(Vec::new, |store| vec!["--store", store]);
         #[cfg(test)]
         assert_works(words);
+        self.line(words)
+    }
+
+    /// Renders what command lines of this program for the same store begin with.
+    pub(crate) fn command_start(&self) -> String {
+        self.line(&[])
+    }
+
+    fn line(&self, words: &[&str]) -> String {
+        let store = self.store_args.store.as_ref().map(|store| without_password(&store.to_string_lossy()));
+        let store = store.as_deref().map_or_else(Vec::new, |store| vec!["--store", store]);
         let words = words.iter().copied().chain(store).map(shell_word);
         std::iter::once(self.program.clone()).chain(words).collect::<Vec<_>>().join(" ")
     }

@@ -3,7 +3,9 @@
 use axum::response::Response;
 use positronic_core::record::{RunSummary, Status};
 use positronic_core::store::{RunCursor, RunSums};
-use positronic_query::{FoundRuns, QueryClock, QueryError, RunQuery, RunSearch, count_runs, find_runs, sum_runs};
+use positronic_query::{
+    FoundRuns, QueryClock, QueryError, RunQuery, RunSearch, Standing, count_runs, find_runs, sum_runs,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +51,7 @@ pub(crate) fn routes() -> Vec<Route> {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct RunsQuery {
-    /// Only runs with one of these statuses, separated by commas.
+    /// Only runs with one of these statuses, separated by commas: those of runs, and `stuck`, `queued`, `sleeping`, `parked` and `cut off`.
     status: Option<String>,
     /// Only runs of the brain with this title.
     brain: Option<String>,
@@ -78,7 +80,7 @@ struct RunsQuery {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct CountsQuery {
-    /// Only runs with one of these statuses, separated by commas.
+    /// Only runs with one of these statuses, separated by commas: those of runs, and `stuck`, `queued`, `sleeping`, `parked` and `cut off`.
     status: Option<String>,
     /// Only runs of the brain with this title.
     brain: Option<String>,
@@ -152,7 +154,7 @@ struct RunSumsItem {
 /// The filter of a list.
 #[derive(Serialize)]
 struct Wanted<'q> {
-    status: Vec<Status>,
+    status: Option<&'q String>,
     brain: Option<&'q String>,
     user: Option<&'q str>,
     tag: Option<&'q String>,
@@ -168,9 +170,8 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     let RunsQuery { status, brain, user, tag, conversation, since, before, needs, q, cursor, limit } = &query;
     let (since, before, needs) = (*since, *before, *needs);
     let user = user_of(cx.caller()?, user.as_deref())?;
-    let status = statuses(status.as_deref())?;
     let wanted = Wanted {
-        status,
+        status: status.as_ref(),
         brain: brain.as_ref(),
         user,
         tag: tag.as_ref(),
@@ -208,13 +209,13 @@ fn counted(cx: &RequestContext) -> Result<RunQuery, Problem> {
     let user = user_of(cx.caller()?, user.as_deref())?;
     let (since, before, needs, q) = (*since, *before, *needs, q.as_ref());
     let (brain, tag, conversation) = (brain.as_ref(), tag.as_ref(), conversation.as_ref());
-    let status = statuses(status.as_deref())?;
+    let status = status.as_ref();
     Wanted { status, brain, user, tag, conversation, since, before, needs, q }.query(&cx.app)
 }
 
 async fn counts(cx: RequestContext) -> Result<Response, Problem> {
     let query = counted(&cx)?;
-    if !query.reads_events() {
+    if query.is_counted_by_store() {
         let counts = count_runs(cx.app.client.store(), &query).await?;
         return json(&RunCounts::of(|status| counts.of(status), false));
     }
@@ -225,7 +226,7 @@ async fn counts(cx: RequestContext) -> Result<Response, Problem> {
 
 async fn sums(cx: RequestContext) -> Result<Response, Problem> {
     let query = counted(&cx)?;
-    if !query.reads_events() {
+    if query.is_counted_by_store() {
         return json(&RunSumsItem::of(&sum_runs(cx.app.client.store(), &query).await?, false));
     }
     let FoundRuns { rows, capped, .. } = matching(&cx.app, &query, None, MAX_COUNTED + 1).await?;
@@ -272,16 +273,11 @@ pub(crate) fn user_of<'q>(caller: &'q Caller, asked: Option<&'q str>) -> Result<
     }
 }
 
-fn statuses(listed: Option<&str>) -> Result<Vec<Status>, Problem> {
-    let words = listed.into_iter().flat_map(|listed| listed.split(','));
-    let read = |word: &str| {
-        let status = Status::ALL.into_iter().find(|status| status.as_str() == word);
-        status.ok_or_else(|| {
-            let all = Status::ALL.map(Status::as_str).join(", ");
-            Problem::new(ProblemType::InvalidQuery).detail(format!("`status={word}`: expected {all}"))
-        })
-    };
-    words.map(read).collect()
+fn standings(listed: &str) -> Result<Vec<Standing>, Problem> {
+    Standing::parse(listed).map_err(|(reason, hint)| {
+        let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+        Problem::new(ProblemType::InvalidQuery).detail(format!("`status={listed}`: {reason}{hint}"))
+    })
 }
 
 /// Checks the number of items of a page.
@@ -348,14 +344,14 @@ impl Wanted<'_> {
                 *word = Some(value);
             }
         }
-        if !self.status.is_empty() {
-            if filter.status.is_empty() {
-                filter.status.clone_from(&self.status);
-            } else if filter.status != self.status {
+        filter.person |= self.needs.is_some();
+        if let Some(status) = self.status {
+            let (standings, before) = (standings(status)?, query.clone());
+            query.set_standings(standings);
+            if !before.filter().status.is_empty() && before != query {
                 return Err(both("status"));
             }
         }
-        filter.person |= self.needs.is_some();
         Ok(query)
     }
 }

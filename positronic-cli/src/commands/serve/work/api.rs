@@ -60,6 +60,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let options = Options::builder()
         .brains(ProjectBrains { works: !args.no_work, ..ProjectBrains::of(project, &store, &args.model, ui) })
         .login(login.clone())
+        .program(ui.command_start())
         .prices(prices)
         .metrics(monitoring.text(&store))
         .hooks(hooks)
