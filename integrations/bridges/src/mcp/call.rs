@@ -238,6 +238,7 @@ impl BrainCall<'_> {
                     continue;
                 }
                 () = self.context.ct.cancelled() => return Ok(false),
+                () = viewer.stopping() => return Ok(false),
             };
             // A client that cannot show the form leaves the question to others.
             let Ok(given) = given else { continue };

@@ -10,6 +10,7 @@
 //! Both transports therefore rename such a request before `rmcp` reads it, so that it arrives as a request of a further method.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -115,6 +116,7 @@ pub(super) async fn listen(
     let params = json!({ "notifications": { "taskIds": accepted } });
     let acknowledged = CustomNotification::new("notifications/subscriptions/acknowledged", Some(params));
     let mut next = Some(ServerNotification::CustomNotification(acknowledged));
+    let mut stopping = pin!(caller.viewer().map_err(|problem| error_of(&problem))?.stopping());
     while let Some(mut notification) = next {
         notification.get_meta_mut().set_subscription_id(context.id.clone());
         // A client that went away reads its tasks later.
@@ -124,6 +126,7 @@ pub(super) async fn listen(
         next = tokio::select! {
             change = changes.next() => change.transpose().map_err(|problem| error_of(&problem))?.map(notification_of),
             () = context.ct.cancelled() => None,
+            () = &mut stopping => None,
         };
     }
     let result = SubscriptionsListenResult::complete(context.id.clone());

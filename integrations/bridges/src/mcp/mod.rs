@@ -34,7 +34,8 @@ pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(50);
 /// The bytes of messages that the server has not read yet.
 const BUFFER: usize = 1 << 16;
 
-/// Serves the brains of a store as tools to one client, until it closes the streams.
+/// Serves the brains of a store as tools to one client, until it closes the streams or the caller's server shuts down. Then no further
+/// message is read, and the calls in flight get their answers.
 pub(crate) async fn serve<R, W>(
     shared: Arc<Shared>,
     caller: LocalCaller,
@@ -46,12 +47,18 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
+    let stopping = caller.context().viewer().map_err(|problem| std::io::Error::other(problem.message()))?.stopping();
     let server = ToolServer::new(Callers::Local(caller), shared, longest_call);
     let (messages, copied) = tokio::io::duplex(BUFFER);
     let copying = async {
-        // The server reads the end of its input.
-        if let Err(error) = listen::copy_renamed(input, copied).await {
-            tracing::debug!(%error, "cannot read or pass on the messages of a client");
+        // Either way the server reads the end of its input.
+        tokio::select! {
+            copied = listen::copy_renamed(input, copied) => {
+                if let Err(error) = copied {
+                    tracing::debug!(%error, "cannot read or pass on the messages of a client");
+                }
+            }
+            () = stopping => {}
         }
         std::future::pending::<()>().await;
     };

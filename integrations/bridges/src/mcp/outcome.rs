@@ -2,7 +2,7 @@
 
 use positronic_core::record::{FileRef, RunId, RunSummary, Status};
 use positronic_server::extension::{OpenQuestion, Viewer};
-use positronic_server::{Problem, REDACTED};
+use positronic_server::{Problem, ProblemType, REDACTED};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::Value;
@@ -37,6 +37,7 @@ pub(super) fn outcome(
         LegEnd::Cancelled => error(format!("The run {run} was cancelled.")),
         LegEnd::Waiting(questions) => waits(viewer, program, run, questions),
         LegEnd::Paused => error(paused(program, run)),
+        LegEnd::Broken(problem) if problem.kind() == ProblemType::Stopping => stopped(program, run),
         LegEnd::Broken(problem) => refused(problem),
     }
 }
@@ -105,6 +106,14 @@ pub(super) fn still_open(row: &RunSummary) -> CallToolResult {
         _ => "still works".to_owned(),
     };
     error(format!("The run {run} has no result yet: {state}. `{RUN_STATUS}` with this run returns its result later."))
+}
+
+/// Says that the server of a call stops before its run is over.
+fn stopped(program: &str, run: &RunId) -> CallToolResult {
+    error(format!(
+        "The run {run} has no result yet: the server is stopping. The run continues on another server, when this one is started \
+         again, or with `{program} work {run}`. `{RUN_STATUS}` with this run returns its result later."
+    ))
 }
 
 /// Describes a run that has not ended.

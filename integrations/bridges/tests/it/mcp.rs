@@ -9,8 +9,9 @@ use positronic_core::record::{EventKind, ToolResult};
 use positronic_core::store::MemoryStore;
 use positronic_mcp::{Mcp, McpHttp, McpOptions, McpServer, McpStream};
 use positronic_server::extension::LocalCaller;
-use positronic_server::{Caller, Options, Scope};
+use positronic_server::{Caller, Options, Scope, Shutdown};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::support::Shop;
 
@@ -99,6 +100,52 @@ async fn brain_calls_a_brain_over_streams() {
     let result = call(server, "shop__Refund", json!({ "message": "hello" })).await;
 
     assert!(format!("{result:?}").contains("You said hello."), "{result:?}");
+}
+
+#[tokio::test]
+async fn call_in_flight_names_its_run_when_the_server_stops() {
+    let endless = brain("Order").step("Wait", async |_| {
+        std::future::pending::<()>().await;
+        Ok(())
+    });
+    let runner = Runner::new(ScriptedModel::new([])).store(MemoryStore::new()).brain(endless);
+    let bridges = Bridges::builder().program("acme").build();
+    let shop = Shop::of(runner, &bridges, &[]);
+    let shutdown = Shutdown::default();
+    let options = Options::builder().brains(shop.runner.clone()).shutdown(shutdown.clone()).build();
+    let local = LocalCaller::new(shop.client.clone(), options, Caller::service("ann", ALL), "mcp");
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (answers, mut requests) = tokio::io::split(ours);
+    let mut answers = BufReader::new(answers).lines();
+    let (input, output) = tokio::io::split(theirs);
+    let serving = tokio::spawn(async move { bridges.serve_mcp(local, input, output).await });
+    let client = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+    });
+    let call = json!({ "name": "Order", "arguments": {}, "_meta": { "progressToken": 7 } });
+    for message in [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }),
+    ] {
+        requests.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+    let mut next = async || -> Value { serde_json::from_str(&answers.next_line().await.unwrap().unwrap()).unwrap() };
+    assert_eq!(next().await["id"], 1);
+    let begun = next().await["params"]["message"].as_str().unwrap().to_owned();
+    let run = begun.strip_prefix("run ").unwrap();
+
+    shutdown.begin();
+    let mut answer = next().await;
+    while answer["id"] != 2 {
+        answer = next().await;
+    }
+
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains(&format!("The run {run} has no result yet: the server is stopping")), "{text}");
+    assert!(text.contains(&format!("`acme work {run}`")), "{text}");
+    assert_eq!(answer["result"]["_meta"]["positronic/run"], *run);
+    serving.await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use futures::StreamExt as _;
 use positronic_bridges::Bridges;
 use positronic_core::runner::{ServeEvent, Server};
 use positronic_server::extension::LocalCaller;
-use positronic_server::{Caller, Options, Scope};
+use positronic_server::{Caller, Options, Scope, Shutdown};
 
 use super::api::ProjectBrains;
 use super::runners::Runners;
@@ -15,6 +15,8 @@ use crate::session::interrupts;
 
 /// The caller's name without a user, and how it reaches the runs.
 const NAME: &str = "mcp";
+/// Printed while calls get their answers and runs are released.
+const STOPPING: &str = "stopping: calls in flight get answers that name their runs, and the runs are released; press Ctrl-C again to exit at once";
 
 pub(crate) async fn mcp(project: &Project, args: &McpArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let titles = args.brain.iter().map(|name| Ok(project.find(name)?.definition.title.clone()));
@@ -23,7 +25,8 @@ pub(crate) async fn mcp(project: &Project, args: &McpArgs, ui: &mut Ui) -> Resul
     let runners = Runners::new(project, &args.model, &store, ui.settings.clone());
     runners.check()?;
     let client = store.client();
-    let options = Options::builder().brains(ProjectBrains::of(project, &store, &args.model, ui)).build();
+    let (brains, shutdown) = (ProjectBrains::of(project, &store, &args.model, ui), Shutdown::default());
+    let options = Options::builder().brains(brains).shutdown(shutdown.clone()).build();
     let caller = match args.user.as_ref().or(ui.settings.user.as_ref()) {
         Some(user) => Caller::user(user, Scope::ALL),
         None => Caller::service(NAME, Scope::ALL),
@@ -34,15 +37,26 @@ pub(crate) async fn mcp(project: &Project, args: &McpArgs, ui: &mut Ui) -> Resul
     // The protocol has stdout; everything else goes to stderr.
     let bridges = Bridges::builder().program(&ui.program).build();
     let mut serving = Box::pin(bridges.serve_mcp(caller, tokio::io::stdin(), tokio::io::stdout()));
-    let mut interrupts = interrupts();
+    let (mut interrupts, mut is_stopping) = (interrupts(), false);
     let served = loop {
         tokio::select! {
             served = &mut serving => break served,
-            _ = interrupts.recv() => break Ok(()),
+            Some(_) = interrupts.recv() => {
+                if is_stopping {
+                    return Ok(Exit::Interrupted);
+                }
+                is_stopping = true;
+                ui.notice(STOPPING)?;
+                shutdown.begin();
+            }
             Some(event) = events.next() => report(event, ui)?,
         }
     };
-    server.release().await;
+    // A client may have closed its streams without an interrupt.
+    tokio::select! {
+        _ = server.release() => {}
+        Some(_) = interrupts.recv() => return Ok(Exit::Interrupted),
+    }
     served.map_err(|error| Failure::environment(format!("the MCP client cannot be served: {error}")))?;
     Ok(Exit::Done)
 }
