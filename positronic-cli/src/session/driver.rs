@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 
 use super::awaited_runs::AwaitedRuns;
-use super::shown_run::ShownRun;
+use super::session_screen::SessionScreen;
 use crate::app::{Failure, Ui};
 use crate::render::words::no_worker;
 use crate::session::{Ending, Interrupt, Role, Screen, SessionOptions, interrupts};
@@ -45,7 +45,7 @@ pub(crate) async fn session(
     let work = ui.command(&["work", id.as_str()]);
     let awaited = AwaitedRuns::new(ui.command(&["show"]));
     let named = options.several.then(|| id.clone());
-    let shown = ShownRun::new(runner, &run, Screen::new(ui, options.output, named), options.live.as_ref());
+    let shown = SessionScreen::new(runner, &run, Screen::new(ui, options.output, named), options.live.as_ref());
     let mut session = Session {
         runner,
         run,
@@ -93,7 +93,7 @@ pub(super) enum Answered {
 pub(super) struct Session<'a> {
     pub(super) runner: &'a Runner,
     pub(super) run: RunHandle<Value>,
-    pub(super) shown: ShownRun<'a>,
+    pub(super) shown: SessionScreen<'a>,
     /// Set once this session has cancelled the run.
     cancelled_by: Option<Interrupt>,
     interrupts: UnboundedReceiver<Interrupt>,
@@ -166,8 +166,8 @@ impl Session<'_> {
                 biased;
                 Some(interrupt) = self.interrupts.recv() => return Ok(Next::Interrupt(interrupt)),
                 ready = &mut other => return Ok(Next::Ready(ready)),
-                shows = self.shown.next(), if !self.is_asking => {
-                    if let Some(settled) = self.shown.show(shows).await? {
+                update = self.shown.next(), if !self.is_asking => {
+                    if let Some(settled) = self.shown.show(update).await? {
                         return Ok(Next::Settled(settled));
                     }
                 }

@@ -14,7 +14,7 @@ mod pending;
 #[cfg(test)]
 mod pending_tests;
 mod screen;
-mod shown_run;
+mod session_screen;
 mod signals;
 
 pub(crate) use answers::{Answer, Editor, EditorCommand, Keyboard, Question, example_lines, from_cassette};

@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(80);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A run and its screen.
-pub(super) struct ShownRun<'a> {
+pub(super) struct SessionScreen<'a> {
     runner: &'a Runner,
     run: RunHandle<Value>,
     updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
@@ -31,12 +31,12 @@ pub(super) struct ShownRun<'a> {
 }
 
 /// What is shown next.
-pub(super) enum Shows {
+pub(super) enum ScreenUpdate {
     Tick,
     Update(Result<RunUpdate, StoreError>),
 }
 
-impl<'a> ShownRun<'a> {
+impl<'a> SessionScreen<'a> {
     /// Shows a run from its first event on. `live` has the text of answers that another process gets.
     pub(super) fn new(runner: &'a Runner, run: &RunHandle<Value>, screen: Screen<'a>, live: Option<&LiveText>) -> Self {
         let mut ticks = tokio::time::interval(TICK);
@@ -46,23 +46,23 @@ impl<'a> ShownRun<'a> {
     }
 
     /// Waits for what is to be shown next. It is cancel safe: what it returns is not shown yet.
-    pub(super) async fn next(&mut self) -> Shows {
+    pub(super) async fn next(&mut self) -> ScreenUpdate {
         tokio::select! {
             biased;
-            _ = self.ticks.tick() => Shows::Tick,
-            Some(update) = self.updates.next(), if self.screen.has_room() => Shows::Update(update),
+            _ = self.ticks.tick() => ScreenUpdate::Tick,
+            Some(update) = self.updates.next(), if self.screen.has_room() => ScreenUpdate::Update(update),
         }
     }
 
     /// Shows it, and returns how the run has settled if it has.
-    pub(super) async fn show(&mut self, shows: Shows) -> Result<Option<Settled>, Failure> {
-        let settled = match shows {
-            Shows::Tick => {
+    pub(super) async fn show(&mut self, update: ScreenUpdate) -> Result<Option<Settled>, Failure> {
+        let settled = match update {
+            ScreenUpdate::Tick => {
                 let deltas = self.live.as_mut().map(LiveReader::read).unwrap_or_default();
                 deltas.iter().for_each(|delta| self.screen.delta(delta));
                 None
             }
-            Shows::Update(update) => match self.update(update).await? {
+            ScreenUpdate::Update(update) => match self.update(update).await? {
                 None => return Ok(None),
                 settled => settled,
             },
