@@ -345,7 +345,7 @@ impl From<ForkError> for Problem {
             ForkError::Store(error) => return error.into(),
             ForkError::NoSuchEvent { .. } => ProblemType::BeyondHead,
             ForkError::Options(_) => ProblemType::OptionsInvalid,
-            ForkError::NotOpen { .. } => ProblemType::Unprocessable,
+            ForkError::NotOpen { .. } | ForkError::Model(_) => ProblemType::Unprocessable,
             _ => ProblemType::CodeDiffers,
         };
         Self::new(kind).detail(error)

@@ -9,7 +9,7 @@ use positronic_core::runner;
 use super::ModelArgs;
 use super::brains::{AnswerBudgetArgs, BudgetArgs, ENVIRONMENT};
 use super::brains::{OptionArgs, OutputArgs};
-use super::values::name;
+use super::values::{limit, name};
 
 /// Notes in `chat --help`.
 const CHAT: &str = "\
@@ -116,7 +116,7 @@ pub(crate) struct ConversationListArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// Maximum number of entries
-    #[arg(long, value_name = "NUMBER", default_value = "50", allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", default_value = "50", value_parser = limit, allow_negative_numbers = true)]
     pub(crate) limit: NonZeroUsize,
     /// Write JSON, one conversation per line
     #[arg(long)]

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use positronic_core::record::Status;
 
 use super::brains::OutputArgs;
-use super::values::{age, name, over};
+use super::values::{age, limit, name, over};
 
 /// Notes in `runs --help`.
 const RUNS: &str = "\
@@ -38,7 +38,7 @@ pub(crate) struct RunsArgs {
     #[arg(value_name = "SEARCH")]
     pub(crate) search: Vec<String>,
     /// Maximum number of entries
-    #[arg(long, value_name = "NUMBER", default_value = "50", allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", default_value = "50", value_parser = limit, allow_negative_numbers = true)]
     pub(crate) limit: NonZeroUsize,
     /// Write JSON, one run per line
     #[arg(long)]
@@ -48,7 +48,7 @@ pub(crate) struct RunsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
     /// Maximum number of entries
-    #[arg(long, value_name = "NUMBER", default_value = "50", allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", default_value = "50", value_parser = limit, allow_negative_numbers = true)]
     pub(crate) limit: NonZeroUsize,
     /// Also items that wait for webhooks
     #[arg(long)]

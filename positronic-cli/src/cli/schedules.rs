@@ -1,5 +1,6 @@
 //! Arguments of `schedule`.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -9,7 +10,7 @@ use positronic_core::schedule::{DateRange, Overlap};
 
 use super::brains::OptionArgs;
 use super::signals::By;
-use super::values::{age, name, text};
+use super::values::{age, limit, name, text};
 
 /// Notes in `schedule add --help`.
 const ADD: &str = "\
@@ -164,8 +165,8 @@ pub(crate) struct SchedulePreviewArgs {
     #[command(flatten)]
     pub(crate) when: WhenArgs,
     /// Number of times
-    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
-    pub(crate) count: usize,
+    #[arg(long, value_name = "NUMBER", default_value = "10", value_parser = limit, allow_negative_numbers = true)]
+    pub(crate) count: NonZeroUsize,
     /// Write JSON, one time per line
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,5 +1,6 @@
 //! Parsers for the values of flags.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -57,6 +58,11 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
 }
 
+/// Parses a number of entries.
+pub(super) fn limit(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a whole number from 1 on".to_owned())
+}
+
 /// Parses a text that is not blank.
 pub(super) fn text(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
@@ -80,6 +86,14 @@ pub(crate) fn earlier(now: Timestamp, age: Duration) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limit_is_at_least_one() {
+        assert_eq!(limit("7").unwrap().get(), 7);
+        for wrong in ["0", "-1", "", "x", "1.5", "99999999999999999999"] {
+            assert_eq!(limit(wrong).unwrap_err(), "expected a whole number from 1 on", "{wrong}");
+        }
+    }
 
     #[test]
     fn age_is_a_number_and_a_unit() {

@@ -89,8 +89,10 @@ fn limit_question_is_granted_by_another_process() {
     ");
     insta::assert_snapshot!(desk.refused(&["reject", "count-1", "."]), @r"
     7
-    error: the run has no open request to decide; pending: `Work`
+    error: the run has no open request to decide; pending: `Work` (more tokens)
       nothing was changed; `desk show count-1` shows the run
+      desk approve count-1 Work --more 20
+      desk reject count-1 Work --reason TEXT
     ");
 
     let granted = desk.call(&Project::new(), &["approve", "count", "--more", "15", "--by", "bob"]);

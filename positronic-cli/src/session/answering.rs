@@ -8,12 +8,12 @@ use positronic_core::record::{Actor, Pending, SignalKind};
 use positronic_core::runner::SignalError;
 use positronic_core::store::PendingFilter;
 
-use super::driver::{Answered, Ending, Next, Session};
+use super::driver::{Answered, Next, Session};
 use crate::app::{CassetteSession, Failure, size};
 use crate::cli::Exit;
 use crate::render::words::settlement;
 use crate::session::{
-    Answer, Interrupt, Keyboard, Question, asking_party, example_lines, from_cassette, question_text,
+    Answer, Ending, Interrupt, Keyboard, Question, asking_party, example_lines, from_cassette, question_text,
 };
 
 impl Session<'_> {
@@ -69,12 +69,12 @@ impl Session<'_> {
 
     /// Asks the person, until there is an answer, an interrupt comes, or the item is settled elsewhere (`None`).
     async fn ask(&mut self, first: &Pending) -> Result<Next<Option<Answer>>, Failure> {
-        let (place, lasts) = (self.screen.view().trail(&first.call), self.options.lasts);
-        let mut question = Question::new(first, place, self.screen.view().currency(), lasts, size());
+        let (place, lasts) = (self.shown.screen.view().trail(&first.call), self.options.lasts);
+        let mut question = Question::new(first, place, self.shown.screen.view().currency(), lasts, size());
         let mut keyboard = Keyboard::open()?;
         let run = self.run.clone();
         let asked = loop {
-            self.screen.ask(&mut question)?;
+            self.shown.screen.ask(&mut question)?;
             let changed = pin!(run.changed());
             if !run.pending().iter().any(|open| open.call == first.call && open.since == first.since) {
                 break Next::Ready(None);
@@ -101,12 +101,12 @@ impl Session<'_> {
             Next::Ready(Some(Answer::Interrupted) | None) | Next::Interrupt(_) | Next::Settled(_) => Vec::new(),
             Next::Ready(Some(_)) => question.rest(),
         };
-        self.screen.asked(stays)?;
+        self.shown.screen.asked(stays)?;
         drop(keyboard);
         if matches!(asked, Next::Ready(None)) {
             let log = self.run.events(first.since).await.unwrap_or_default();
             let what = settlement(log.iter().map(|event| &**event), &first.call);
-            self.screen.say(&format!("{} no longer waits: {what}", asking_party(first)))?;
+            self.shown.screen.say(&format!("{} no longer waits: {what}", asking_party(first)))?;
         }
         Ok(asked)
     }
@@ -114,9 +114,9 @@ impl Session<'_> {
     fn sentence(&self, pending: &Pending) -> String {
         let place = match pending.call.is_root() {
             true => asking_party(pending),
-            false => self.screen.view().trail(&pending.call),
+            false => self.shown.screen.view().trail(&pending.call),
         };
-        format!("{place} {}", question_text(pending, self.screen.view().currency()))
+        format!("{place} {}", question_text(pending, self.shown.screen.view().currency()))
     }
 
     pub(super) async fn signal(&mut self, after: &str, kind: SignalKind) -> Result<Answered, Failure> {
@@ -132,7 +132,7 @@ impl Session<'_> {
         match self.run.signal(kind, actor).await {
             Ok(_) => Ok(Answered::Sent),
             Err(SignalError::Refused(refusal)) => {
-                self.screen.say(&refusal.to_string())?;
+                self.shown.screen.say(&refusal.to_string())?;
                 Ok(Answered::Refused)
             }
             Err(error) => Err(self.unsent(error)),

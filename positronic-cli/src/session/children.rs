@@ -8,8 +8,9 @@ use positronic_core::record::{ChildLink, RunId, Status};
 use tokio::time::MissedTickBehavior;
 
 use super::awaited_runs::AwaitedRuns;
-use super::driver::{Next, Role, Session, WORKER_CHECK};
+use super::driver::{Next, Session, WORKER_CHECK};
 use crate::app::{Failure, Ui};
+use crate::session::Role;
 
 /// Whether a child run needs the session.
 enum Child {
@@ -111,7 +112,7 @@ impl Session<'_> {
         if (lacks_worker || !ends)
             && let Some(line) = self.awaited.line(&needs)
         {
-            self.screen.say(&line)?;
+            self.shown.screen.say(&line)?;
         }
         Ok(ends)
     }

@@ -4,83 +4,25 @@ use std::ops::ControlFlow;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::stream::BoxStream;
-use futures::{FutureExt as _, StreamExt as _};
-use positronic_core::record::{Actor, Pending, RunId, Seq, SignalKind, Status};
-use positronic_core::runner::{Clock as _, RunHandle, RunUpdate, Runner, Settled, SignalError, SystemClock};
+use positronic_core::record::{RunId, SignalKind, Status};
+use positronic_core::runner::{Clock as _, RunHandle, Runner, Settled, SignalError, SystemClock};
 use positronic_core::store::StoreError;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::MissedTickBehavior;
 
 use super::awaited_runs::AwaitedRuns;
-use crate::app::{CassetteSession, Failure, LiveReader, LiveText, RunCassette, Ui};
-use crate::cli::OutputArgs;
+use super::session_screen::SessionScreen;
+use crate::app::{Failure, Ui};
 use crate::render::words::no_worker;
-use crate::session::{Interrupt, Screen, images, interrupts};
-
-/// How a session ended.
-#[derive(Debug)]
-pub(crate) enum Ending {
-    Completed(Value),
-    Failed,
-    Cancelled,
-    /// The person cancelled the run.
-    Interrupted,
-    /// The run waits for these, or is paused.
-    Left(Vec<Pending>),
-    /// An interrupt ended the session, and the run is unchanged.
-    Released(Interrupt),
-}
+use crate::session::{Ending, Interrupt, Role, Screen, SessionOptions, interrupts};
 
 /// Printed while effects in flight finish.
 pub(crate) const AT_ONCE: &str =
     "releasing the run: effects in flight have eight seconds to finish; press Ctrl-C again to exit at once";
-/// Time between two repaints.
-const TICK: Duration = Duration::from_millis(80);
 /// Time between two checks for the worker of a watched run. A released run is claimed again within a second if a server runs,
 /// so two checks in a row must find no worker.
 pub(super) const WORKER_CHECK: Duration = Duration::from_secs(2);
-/// Maximum wait for the last events.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Settings of a session.
-pub(crate) struct SessionOptions<'a> {
-    pub(crate) cassette: &'a CassetteSession,
-    /// The played cassette that also answers for people.
-    pub(crate) people: Option<&'a RunCassette>,
-    pub(crate) actor: &'a Actor,
-    /// Whether the run outlives this process, so that an answer can come later.
-    pub(crate) lasts: bool,
-    pub(crate) role: Role,
-    pub(crate) output: OutputArgs,
-    /// Where the text of answers streams that another process gets.
-    pub(crate) live: Option<LiveText>,
-    /// Whether the session shows one of several runs: then its events name it.
-    pub(crate) several: bool,
-}
-
-impl<'a> SessionOptions<'a> {
-    /// Shows a run that outlives this process, without a cassette.
-    pub(crate) const fn new(role: Role, actor: &'a Actor, output: OutputArgs) -> Self {
-        let cassette = &CassetteSession::None;
-        Self { cassette, people: None, actor, lasts: true, role, output, live: None, several: false }
-    }
-}
-
-/// Relation of this process to the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Runs it: Ctrl-C cancels it, and a request of the system to end releases it.
-    Runs,
-    /// Continues it: Ctrl-C releases it, once the effects in flight have ended or the grace period is over.
-    Works,
-    /// Watches it: no questions are asked, and Ctrl-C ends only the session.
-    Watches {
-        /// Whether the session also ends when the run waits.
-        until_waiting: bool,
-    },
-}
 
 /// Shows the run that `begin` starts or continues, from its first event to its end, and answers its questions. Returns
 /// its id, too.
@@ -94,7 +36,6 @@ pub(crate) async fn session(
     let has_person = terminal && !matches!(options.role, Role::Watches { .. });
     let interrupts = interrupts();
     let run = begin(runner.clone()).await?;
-    let updates = run.follow(Seq(0));
     let id = run.id().clone();
     if options.lasts && !options.several {
         ui.notice(&format!("run {id}"))?;
@@ -104,17 +45,11 @@ pub(crate) async fn session(
     let work = ui.command(&["work", id.as_str()]);
     let awaited = AwaitedRuns::new(ui.command(&["show"]));
     let named = options.several.then(|| id.clone());
-    let screen = Screen::new(ui, options.output, named);
-    let mut ticks = tokio::time::interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let shown = SessionScreen::new(runner, &run, Screen::new(ui, options.output, named), options.live.as_ref());
     let mut session = Session {
         runner,
         run,
-        updates,
-        screen,
-        ticks,
-        live: options.live.as_ref().map(|live| live.reader(&id)),
-        seen: Seq(0),
+        shown,
         cancelled_by: None,
         interrupts,
         is_asking: false,
@@ -131,7 +66,7 @@ pub(crate) async fn session(
         true => session.end_children().await,
         false => Ok(Vec::new()),
     };
-    session.screen.finish()?;
+    session.shown.screen.finish()?;
     drop(session);
     Session::report_left(left, ui)?;
     Ok((id, ending?))
@@ -158,12 +93,7 @@ pub(super) enum Answered {
 pub(super) struct Session<'a> {
     pub(super) runner: &'a Runner,
     pub(super) run: RunHandle<Value>,
-    updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
-    pub(super) screen: Screen<'a>,
-    ticks: Interval,
-    live: Option<LiveReader>,
-    /// The number of the next event for the screen.
-    seen: Seq,
+    pub(super) shown: SessionScreen<'a>,
     /// Set once this session has cancelled the run.
     cancelled_by: Option<Interrupt>,
     interrupts: UnboundedReceiver<Interrupt>,
@@ -216,7 +146,7 @@ impl Session<'_> {
                         Some(failure) => format!("parked: {failure}; retry it with: {}", self.retry),
                         None => format!("paused; lift the pause with: {}", self.lift),
                     };
-                    self.screen.say(&lift)?;
+                    self.shown.screen.say(&lift)?;
                 }
                 Settled::Paused => _ = self.signal("", SignalKind::Resume).await?,
                 Settled::Stopped(reason) if self.options.lasts => {
@@ -236,14 +166,8 @@ impl Session<'_> {
                 biased;
                 Some(interrupt) = self.interrupts.recv() => return Ok(Next::Interrupt(interrupt)),
                 ready = &mut other => return Ok(Next::Ready(ready)),
-                _ = self.ticks.tick(), if !self.is_asking => {
-                    let deltas = self.live.as_mut().map(LiveReader::read).unwrap_or_default();
-                    deltas.iter().for_each(|delta| self.screen.delta(delta));
-                    self.screen.tick(SystemClock.now())?;
-                }
-                Some(update) = self.updates.next(), if !self.is_asking && self.screen.has_room() => {
-                    if let Some(settled) = self.update(update).await? {
-                        self.screen.tick(SystemClock.now())?;
+                update = self.shown.next(), if !self.is_asking => {
+                    if let Some(settled) = self.shown.show(update).await? {
                         return Ok(Next::Settled(settled));
                     }
                 }
@@ -280,7 +204,7 @@ impl Session<'_> {
                     let is_unclaimed = self.is_unclaimed().await.unwrap_or_default();
                     unclaimed = if is_unclaimed { unclaimed.saturating_add(1) } else { 0 };
                     if unclaimed == 2 {
-                        self.screen.say(&no_worker(&self.work))?;
+                        self.shown.screen.say(&no_worker(&self.work))?;
                     }
                 }
             }
@@ -311,7 +235,7 @@ impl Session<'_> {
     async fn release(&mut self, interrupt: Interrupt) -> Result<Ending, Failure> {
         if matches!(self.options.role, Role::Runs | Role::Works) {
             if self.run.status() == Status::Running {
-                self.screen.say(AT_ONCE)?;
+                self.shown.screen.say(AT_ONCE)?;
             }
             let runner = self.runner.clone();
             let mut released = pin!(async { _ = runner.release().await });
@@ -322,58 +246,9 @@ impl Session<'_> {
                     Next::Settled(_) => {}
                 }
             }
-            self.catch_up().await?;
+            self.shown.catch_up().await?;
         }
         Ok(Ending::Released(interrupt))
-    }
-
-    /// Shows an update. If the log cannot be read, the run continues without its display, which resumes where it was.
-    async fn update(&mut self, update: Result<RunUpdate, StoreError>) -> Result<Option<Settled>, Failure> {
-        let error = match update {
-            Ok(update) => return self.show(update).await,
-            Err(error @ StoreError::Failed { .. }) => error,
-            Err(error) => return Err(error.into()),
-        };
-        // Its worker may have given up for the same reason.
-        if let Some(settled) =
-            self.run.settled().now_or_never().filter(|settled| matches!(settled, Settled::Stopped(_)))
-        {
-            return Ok(Some(settled));
-        }
-        self.screen.say(&format!("cannot show the run, trying again: {error}"))?;
-        self.updates = self.run.follow(self.seen);
-        Ok(None)
-    }
-
-    /// Shows an update, and returns how the run has settled if it has.
-    async fn show(&mut self, update: RunUpdate) -> Result<Option<Settled>, Failure> {
-        match update {
-            RunUpdate::Event(event) => {
-                self.seen = event.seq.next();
-                self.screen.event(&event)?;
-                if self.screen.has_images() {
-                    let images = images(&self.runner.client(), &event).await;
-                    images.iter().for_each(|image| self.screen.image(&event, image));
-                }
-            }
-            RunUpdate::Delta(delta) => self.screen.delta(&delta),
-            RunUpdate::Settled(settled) => return Ok(Some(settled)),
-            _ => {}
-        }
-        Ok(None)
-    }
-
-    /// Shows the remaining events of the log.
-    async fn catch_up(&mut self) -> Result<(), Failure> {
-        let next = self.run.state().next;
-        while self.seen < next {
-            match tokio::time::timeout(PATIENCE, self.updates.next()).await {
-                Ok(Some(update)) => _ = self.update(update).await?,
-                Ok(None) | Err(_) => break,
-            }
-        }
-        self.screen.tick(SystemClock.now())?;
-        Ok(())
     }
 
     pub(super) async fn cancel(&mut self, by: Interrupt) -> Result<(), Failure> {

@@ -8,17 +8,20 @@ mod children;
 mod driver;
 mod images;
 mod interrupts;
+mod options;
 mod outcome;
 mod pending;
 #[cfg(test)]
 mod pending_tests;
 mod screen;
+mod session_screen;
 mod signals;
 
 pub(crate) use answers::{Answer, Editor, EditorCommand, Keyboard, Question, example_lines, from_cassette};
-pub(crate) use driver::{AT_ONCE, Ending, Role, SessionOptions, session};
+pub(crate) use driver::{AT_ONCE, session};
 pub(crate) use images::images;
 pub(crate) use interrupts::{Interrupt, interrupts, survive_large_files};
+pub(crate) use options::{Ending, Role, SessionOptions};
 pub(crate) use outcome::{ended, exit_of_failure, left_by, report_limited_loops};
 pub(crate) use pending::{
     LISTED_ROWS, WHOLE_RUN, answer_commands, asking_party, for_person, is_approval, pending_entry, question_text,

@@ -1,9 +1,9 @@
 //! Signals that a command sends to a run.
 
 use positronic_core::machine::Refusal;
-use positronic_core::record::{EventKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind};
+use positronic_core::record::{EventKind, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind};
 use positronic_core::runner::{Client, Clock as _, Ids as _, SignalError, SystemClock, UuidIds};
-use positronic_core::store::{PendingFilter, StoreError};
+use positronic_core::store::{PendingFilter, PendingItem, StoreError};
 use serde_json::json;
 
 use super::pending::answer_commands;
@@ -97,9 +97,16 @@ async fn said_before(client: &Client, run: &RunId, signal: &Signal) -> Result<()
     if same { Ok(()) } else { Err(Failure::reused_id(&signal.id)) }
 }
 
+/// The most pending items whose commands are shown after a refusal.
+const SHOWN: usize = 5;
+
 async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui) -> Result<Failure, Failure> {
-    let call = match &error {
-        SignalError::Refused(Refusal::Unasked { call, .. }) => Some(call.clone()),
+    // What a signal may have meant: the named call, or any that is pending.
+    let meant: Option<Option<Path>> = match &error {
+        SignalError::Refused(Refusal::Unasked { call, .. }) => Some(Some(call.clone())),
+        SignalError::Refused(Refusal::NoSuchCall { .. } | Refusal::NotAsked { .. } | Refusal::NothingWaits { .. }) => {
+            Some(None)
+        }
         _ => None,
     };
     let failure = Failure::from(error.clone());
@@ -116,10 +123,11 @@ async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui)
         let work = ui.command(&["work", row.run.as_str()]);
         hints.push(format!("to continue the run without an answer: {work}"));
     }
-    if let Some(call) = call {
+    if let Some(call) = meant {
         let filter = PendingFilter::builder().run(row.run.clone()).build();
         let items = client.store().pending(&filter).await?;
-        let waits = items.iter().filter(|item| item.pending.call == call);
+        let is_meant = |item: &&PendingItem| call.as_ref().is_none_or(|call| item.pending.call == *call);
+        let waits = items.iter().filter(is_meant).take(SHOWN);
         hints.extend(waits.flat_map(|item| answer_commands(row.run.as_str(), &item.pending, SystemClock.now(), ui)));
     }
     Ok(failure.hints(hints))

@@ -13,12 +13,14 @@ mod wait_answer;
 
 use self::approval::{approve, reject};
 pub use self::earlier_decision::earlier_decision;
+pub(crate) use self::earlier_decision::with_earlier_answer;
 pub use self::external_json::SchemaCheck;
 use self::external_json::sorted;
 use self::grant::{grant, refuse};
 use self::listener::{check_caller_tools, listener, plugin_loop};
 pub use self::refusal::Refusal;
 use self::refusal::not_asked;
+pub(crate) use self::refusal::nothing_waits;
 pub(crate) use self::wait_answer::REPLY;
 pub(super) use self::wait_answer::{answer, waiting};
 use super::child_end::child_ended;
@@ -58,10 +60,10 @@ pub fn admit(
         },
         // Only the engine says how a child run has ended.
         SignalKind::Webhook { name, identifier, .. } if name == WaitSpec::CHILD => {
-            Err(Refusal::NothingWaits { name: name.clone(), identifier: identifier.clone() })
+            Err(nothing_waits(state, name, identifier))
         }
         SignalKind::Webhook { name, identifier, payload } => {
-            let mut refused = Refusal::NothingWaits { name: name.clone(), identifier: identifier.clone() };
+            let mut refused = nothing_waits(state, name, identifier);
             for (call, wait) in
                 waiting(state).filter(|(_, (_, wait))| wait.webhook == *name && wait.identifier == *identifier)
             {

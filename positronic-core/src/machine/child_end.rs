@@ -9,7 +9,7 @@
 
 use serde_json::Value;
 
-use super::admit::{Refusal, SchemaCheck, answer, waiting};
+use super::admit::{Refusal, SchemaCheck, answer, nothing_waits, waiting};
 use super::frames::{LoopPhase, OpenFrame};
 use super::state::RunState;
 use crate::record::{ChildEnd, EventKind, NewEvent, RunId, Signal, Speaker, Timestamp, WaitSpec};
@@ -45,7 +45,7 @@ pub(super) fn child_ended(
         return Ok(vec![NewEvent::new(path, kind)]);
     }
     let Some((path, wait)) = waiting(state).find(|(_, (_, wait))| wait.child().as_ref() == Some(child)) else {
-        return Err(Refusal::NothingWaits { name: WaitSpec::CHILD.to_owned(), identifier: child.as_str().to_owned() });
+        return Err(nothing_waits(state, WaitSpec::CHILD, child.as_str()));
     };
     let payload = serde_json::to_value(end).map_err(|error| Refusal::Misfit {
         what: format!("the end of the run `{child}`"),

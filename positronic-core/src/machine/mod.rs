@@ -74,7 +74,7 @@ pub use next::next;
 #[doc(hidden)]
 pub use status::awaits;
 
-pub(crate) use admit::REPLY;
+pub(crate) use admit::{REPLY, nothing_waits, with_earlier_answer};
 pub(crate) use close::end_brain;
 pub(crate) use conversation_budget::add_up;
 pub(crate) use detached_calls::detached;

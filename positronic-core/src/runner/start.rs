@@ -70,10 +70,10 @@ pub enum StartError {
     /// The message is too large for the log.
     #[error("the message cannot be recorded: {0}")]
     Message(#[source] DocumentError),
-    /// The id, the user or the conversation is invalid.
+    /// The id, the user, the conversation or the model is invalid.
     #[error("the {field} of the run {reason}")]
     Name {
-        /// `id`, `user` or `conversation`.
+        /// `id`, `user`, `conversation` or `model`.
         field: &'static str,
         /// What is wrong with it.
         reason: InvalidName,
@@ -345,6 +345,7 @@ fn check_names(start: &Start) -> Result<(), StartError> {
         ("user", start.user.as_deref(), MAX_OWNER_CHARS),
         ("conversation", start.conversation.as_deref(), MAX_OWNER_CHARS),
         ("id", start.id.as_ref().map(SignalId::as_str), MAX_NAME_CHARS),
+        ("model", start.overrides.model.as_deref(), MAX_NAME_CHARS),
     ];
     for (field, name, most) in names {
         if let Some(Err(reason)) = name.map(|name| check_name(name, most)) {

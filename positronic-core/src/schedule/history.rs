@@ -116,6 +116,11 @@ impl Tick {
         tick_key(self.nominal, self.cause)
     }
 
+    /// Returns whether it was skipped or missed at a time that is still to come: the clock was ahead then.
+    pub(crate) fn is_premature(&self, now: Timestamp) -> bool {
+        self.at > now && matches!(self.outcome, TickOutcome::Skipped { .. } | TickOutcome::Missed { .. })
+    }
+
     /// Returns the tick as its run knows it.
     #[must_use]
     pub fn scheduled(&self, schedule: &str) -> Scheduled {

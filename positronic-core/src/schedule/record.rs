@@ -1,6 +1,6 @@
 //! The stored record of a schedule, and every decision about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,9 @@ pub struct ScheduleRecord {
     /// The next nominal time; `None` if there is none, or while it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
+    /// Later times that have their runs already, because the clock was ahead when they started.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) begun_ahead: BTreeSet<Timestamp>,
     /// The ticks that have not started their run yet, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<QueuedTick>,
@@ -85,6 +88,7 @@ impl ScheduleRecord {
             since: Some(now),
             decided: now,
             next: None,
+            begun_ahead: BTreeSet::new(),
             queue: Vec::new(),
             running: Vec::new(),
             failures: 0,
@@ -119,6 +123,8 @@ impl ScheduleRecord {
                 self.record_unlisted(since, until, &TickReason::Late { error: None }, now);
             }
             self.decided = due.last().unwrap_or(self.decided);
+            self.begun_ahead.extend(&observed.known);
+            self.begun_ahead.retain(|time| *time > self.decided);
             let is_new = |time: &Timestamp| {
                 !observed.known.contains(time) && !self.queue.iter().any(|tick| tick.is(*time, TickCause::Scheduled))
             };
@@ -253,7 +259,8 @@ impl ScheduleRecord {
 
     /// Computes the next time, and when a server must check it again.
     pub(super) fn plan(&mut self, now: Timestamp) -> Result<(), SpecError> {
-        let next = Times::of(&self.schedule.when)?.next(self.decided);
+        let times = Times::of(&self.schedule.when)?;
+        let next = times.after(self.decided).find(|time| !self.begun_ahead.contains(time));
         self.next = next.filter(|_| self.paused.is_none());
         for place in 0..self.queue.len() {
             let ready = self.is_ready(place);

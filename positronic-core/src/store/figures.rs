@@ -245,7 +245,7 @@ impl<'a> EndedRun<'a> {
             usage: row.usage,
             cost: cost.map(|cost| cost.known).unwrap_or_default(),
             currency: cost.and_then(|cost| cost.currency.as_deref()),
-            is_partial: cost.is_some_and(|cost| cost.is_partial),
+            is_partial: row.is_partly_priced(),
             // The summaries of an earlier version have only the whole message.
             cause: row.cause.as_deref().or(row.why.as_deref()).filter(|_| row.status == Status::Failed),
         })

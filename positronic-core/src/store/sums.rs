@@ -24,7 +24,7 @@ impl RunSums {
     pub fn add(&mut self, row: &RunSummary) {
         let cost = row.cost.as_ref();
         let known = cost.and_then(|cost| Some((&**cost.currency.as_ref()?, cost.known)));
-        self.add_runs(1, row.usage, known, u64::from(cost.is_some_and(|cost| cost.is_partial)));
+        self.add_runs(1, row.usage, known, u64::from(row.is_partly_priced()));
     }
 
     /// Adds runs with their tokens, their known cost, and the number of those whose cost is not known in full.

@@ -120,11 +120,21 @@ async fn calls_of_a_callers_tools_wait_beside_own_ones_and_the_model_reads_the_r
     let sentence = positronic_core::machine::why(&run.state()).unwrap().sentence;
     run.reply(&calls[1], json!("rain"), "app").await.unwrap();
     run.settled().await;
+    let again = run.reply(&calls[1], json!("snow"), "ann").await.unwrap_err();
+    let elsewhere = run.webhook("post", "7", json!({})).await.unwrap_err();
     run.reply(&calls[0], json!({ "degrees": 7 }), "app").await.unwrap();
     run.settled().await;
     let log = log_of(&runner, &run).await;
 
     assert_eq!(calls.iter().map(Path::as_str).collect::<Vec<_>>(), ["Chat/0.0", "Chat/0.2"]);
+    assert_eq!(
+        again.to_string(),
+        "the run has no open call `Chat/0.2`; it was answered by app; pending: `Chat/0.0` (a reply)"
+    );
+    assert_eq!(
+        elsewhere.to_string(),
+        "nothing waits for the webhook `post` with identifier `7`; pending: `Chat/0.0` (a reply)"
+    );
     assert!(sentence.contains("the caller's result to `get_weather` at `Chat/0.0`"), "{sentence}");
     let requests = requests(&log);
     let tools = |request: &ModelRequest| {

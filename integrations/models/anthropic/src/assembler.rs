@@ -1,6 +1,7 @@
 //! Assembles an answer of the Messages API from its events.
 //!
-//! Blocks are distinguished by their `index`. Unknown events, deltas and blocks are kept or skipped, never an error. A
+//! Blocks are distinguished by their `index`; some servers give the same one to all blocks, so a block that begins under the index of
+//! another one after its end is a further one. Unknown events, deltas and blocks are kept or skipped, never an error. A
 //! `stop_reason` finishes the answer, `message_stop` ends it. Another `message_start` restarts the answer, also after its end:
 //! only the usage of the earlier one is kept.
 
@@ -12,7 +13,7 @@ use positronic_core::record::{
 };
 use positronic_model_http::lenient::{BorrowedValue, Json, any, count, document, list, object, text};
 use positronic_model_http::{Assemble, MAX_ITEMS, Progress, shorten, too_many_items};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::block::{BlockKind, StreamedBlock};
 
@@ -20,6 +21,8 @@ use crate::block::{BlockKind, StreamedBlock};
 #[derive(Debug, Default)]
 pub struct MessagesAssembler {
     blocks: BTreeMap<u64, StreamedBlock>,
+    /// The places of the blocks to which the events with an index belong.
+    places: BTreeMap<u64, u64>,
     metadata: ResponseMetadata,
     usage: Value,
     finish: Option<Finish>,
@@ -46,6 +49,7 @@ impl Assemble for MessagesAssembler {
             "content_block_start" | "content_block_delta" if self.has_ended => {}
             "content_block_start" => {
                 if let Some(Value::Object(block)) = any(&read, "content_block").map(Json::to_value) {
+                    let index = self.begin_block(index, &block);
                     if self.blocks.len() >= MAX_ITEMS && !self.blocks.contains_key(&index) {
                         return Err(too_many_items());
                     }
@@ -56,11 +60,12 @@ impl Assemble for MessagesAssembler {
             }
             "content_block_delta" => {
                 self.is_contradicted |= self.finish.is_some();
-                let delta = object(&read, "delta");
+                let (delta, index) = (object(&read, "delta"), self.place(index));
                 let added = delta.and_then(|delta| self.blocks.get_mut(&index)?.add(delta));
                 return Ok(added.and_then(|added| self.piece(index, added)).into_iter().collect());
             }
             "content_block_stop" => {
+                let index = self.place(index);
                 let rest = self.blocks.get_mut(&index).and_then(StreamedBlock::end);
                 return Ok(rest.and_then(|rest| self.piece(index, rest)).into_iter().collect());
             }
@@ -145,6 +150,7 @@ impl MessagesAssembler {
         if std::mem::replace(&mut self.has_begun, true) {
             self.generation += 1;
             self.blocks.clear();
+            self.places.clear();
             (self.finish, self.refusal, self.has_ended, self.is_contradicted) = (None, None, false, false);
             if text(message, "id") != self.metadata.response_id.as_deref() {
                 self.abandoned = self.metadata.usage;
@@ -152,6 +158,21 @@ impl MessagesAssembler {
             }
         }
         self.read_metadata(message);
+    }
+
+    /// Returns the place of the block to which the events with an index belong.
+    fn place(&self, index: u64) -> u64 {
+        self.places.get(&index).copied().unwrap_or(index)
+    }
+
+    /// Returns the place of a block that begins, and takes the later events with its index for it.
+    fn begin_block(&mut self, index: u64, block: &Map<String, Value>) -> u64 {
+        let known = self.blocks.get(&self.place(index));
+        let is_taken = known.is_some_and(|known| !self.places.contains_key(&index) || known.is_before(block));
+        let next = self.blocks.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+        let place = if is_taken { next } else { self.place(index) };
+        self.places.insert(index, place);
+        place
     }
 
     fn read_metadata(&mut self, message: &BorrowedValue<'_>) {

@@ -27,6 +27,8 @@ pub(crate) struct StreamedBlock {
     input: Option<String>,
     /// Whether a piece has named the tool.
     pub(crate) announced: bool,
+    /// Whether its end has come.
+    has_ended: bool,
 }
 
 /// The kind of a block.
@@ -146,6 +148,7 @@ impl StreamedBlock {
 
     /// Ends the deltas, and returns the text or input that they leave to add.
     pub(crate) fn end(&mut self) -> Option<String> {
+        self.has_ended = true;
         let rest = match self.kind() {
             BlockKind::Call if self.text.trim().is_empty() => self.input.take(),
             _ => self.echo.take(),
@@ -153,6 +156,14 @@ impl StreamedBlock {
         let rest = rest.filter(|rest| !rest.is_empty())?;
         self.text.push_str(&rest);
         Some(rest)
+    }
+
+    /// Returns whether another block begins under its index. A block that is repeated under its id is the same one.
+    pub(crate) fn is_before(&self, next: &Map<String, Value>) -> bool {
+        match (self.value.get("id"), next.get("id")) {
+            (Some(id), Some(next)) => id != next,
+            _ => self.has_ended || self.value.get("type") != next.get("type"),
+        }
     }
 
     /// Returns whether this is the result of the provider's call in the block before, with which it becomes one part.

@@ -218,6 +218,9 @@ impl GenerateContentAssembler {
     /// Begins a call, or continues the one that streams.
     fn add_call(&mut self, part: &Map<String, Value>, call: &Map<String, Value>, pieces: &mut Vec<Piece>) {
         let name = call.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+        if self.is_repeated(call) {
+            return;
+        }
         if let Some(name) = name {
             pieces.extend(self.end_call());
             let index = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
@@ -243,6 +246,16 @@ impl GenerateContentAssembler {
         if !continues {
             pieces.extend(self.end_call());
         }
+    }
+
+    /// Returns whether a call repeats a whole one under its id, as the last chunk of some servers does.
+    fn is_repeated(&self, call: &Map<String, Value>) -> bool {
+        let field = |name: &str| call.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let (Some(id), Some(name), Some(arguments)) = (field("id"), field("name"), call.get("args")) else {
+            return false;
+        };
+        let is_it = |known: &ProposedCall| known.provider_id.as_deref() == Some(id) && known.name == name;
+        self.calls.iter().filter(|known| is_it(known)).any(|known| known.arguments == arguments.to_string())
     }
 
     /// Completes the call that streams, and returns its arguments as a piece.

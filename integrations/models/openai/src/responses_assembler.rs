@@ -1,6 +1,7 @@
 //! Assembles a Responses answer from its events.
 //!
-//! Items are distinguished by `output_index`: some servers change an item's id with every event. The final item is
+//! Items are distinguished by `output_index`: some servers change an item's id with every event. Others give the same index to all
+//! items, so an item that begins under the index of another one after its end is a further one. The final item is
 //! authoritative; its pieces only fill what it omits. Unknown events are skipped; `response.completed` or
 //! `response.incomplete` finishes the answer, and later events do not change it. Another `response.created` restarts the
 //! answer, also after its end: only the usage of the earlier one is kept.
@@ -21,6 +22,8 @@ use super::wrapper::unwrap_parallel;
 #[derive(Debug, Default)]
 pub struct ResponsesAssembler {
     items: BTreeMap<u64, Item>,
+    /// The places of the items to which the events with an `output_index` belong.
+    places: BTreeMap<u64, u64>,
     metadata: ResponseMetadata,
     finish: Option<Finish>,
     has_begun: bool,
@@ -95,6 +98,7 @@ impl ResponsesAssembler {
         if std::mem::replace(&mut self.has_begun, true) {
             self.generation += 1;
             self.items.clear();
+            self.places.clear();
             self.finish = None;
             if text(response, "id") != self.metadata.response_id.as_deref() {
                 self.abandoned = self.metadata.usage;
@@ -110,7 +114,12 @@ impl ResponsesAssembler {
     }
 
     fn event(&mut self, event: &BorrowedValue<'_>) -> Result<Vec<Piece>, ModelError> {
-        let index = count(event, "output_index").or_else(|| self.items.keys().next_back().copied()).unwrap_or(0);
+        let begins = text(event, "type").and_then(|kind| match kind {
+            "response.output_item.added" => Some((any(event, "item")?, true)),
+            "response.output_item.done" => Some((any(event, "item")?, false)),
+            _ => None,
+        });
+        let index = self.place(count(event, "output_index"), begins);
         if self.items.len() >= MAX_ITEMS && !self.items.contains_key(&index) {
             return Err(too_many_items());
         }
@@ -162,6 +171,29 @@ impl ResponsesAssembler {
             _ => {}
         }
         Ok(pieces)
+    }
+
+    /// Returns the place of the item to which an event belongs; `begins` is the item that it brings, and whether that is its first version.
+    fn place(&mut self, index: Option<u64>, begins: Option<(&BorrowedValue<'_>, bool)>) -> u64 {
+        let last = self.items.last_key_value().map(|(last, _)| *last);
+        let known = match index {
+            Some(index) => self.places.get(&index).copied(),
+            None => last,
+        };
+        let is_before = |place: &u64| {
+            let known = self.items.get(place).zip(begins);
+            known.is_some_and(|(known, (item, is_first))| known.is_before(item, is_first))
+        };
+        let next = last.map_or(0, |last| last.saturating_add(1));
+        let place = match (known, index) {
+            (Some(place), _) if !is_before(&place) => place,
+            (None, Some(index)) if !self.items.contains_key(&index) => index,
+            _ => next,
+        };
+        if let Some(index) = index {
+            self.places.insert(index, place);
+        }
+        place
     }
 
     fn read_metadata(&mut self, response: &BorrowedValue<'_>) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use positronic_core::record::{Citation, Part, ProposedCall};
-use positronic_model_http::lenient::{any, json_text};
+use positronic_model_http::lenient::{Json, any, json_text, text};
 use serde_json::{Map, Value, json};
 
 use super::responses_files::made_image;
@@ -52,6 +52,15 @@ impl Item {
             Some("reasoning") => ItemKind::Thought,
             Some("function_call") => ItemKind::Call,
             _ => ItemKind::Other,
+        }
+    }
+
+    /// Returns whether an event brings another item: in its first or its final version.
+    pub(super) fn is_before<J: Json>(&self, item: &J, is_first: bool) -> bool {
+        let own = |name: &str| self.value.get(name).and_then(Value::as_str);
+        match (own("call_id"), text(item, "call_id")) {
+            (Some(id), Some(next)) => id != next,
+            _ => (self.done && is_first) || text(item, "type").is_some_and(|kind| own("type") != Some(kind)),
         }
     }
 

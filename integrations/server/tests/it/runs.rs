@@ -217,6 +217,17 @@ async fn fork_lists_what_runs_again_and_shares_the_past() {
     let reused = keyed(&shop, &token, &format!("{path}/fork"), "f1", json!({ "at": 0 })).await;
     let rerun = shop.post(&token, &format!("{path}/rerun"), json!({ "from": "Chat" })).await;
     let nowhere = shop.post(&token, &format!("{path}/rerun"), json!({ "from": "Elsewhere" })).await;
+    for (action, body, detail) in [
+        ("rerun", json!({ "from": "" }), "`from` is empty"),
+        ("rerun", json!({ "from": "Chat", "model": "" }), "the name of the model is empty"),
+        ("fork", json!({ "at": 1, "model": " " }), "the name of the model is empty"),
+        ("fork", json!({ "at": 1, "model": "a\nb" }), "the name of the model contains a line break"),
+    ] {
+        let refused = shop.post(&token, &format!("{path}/{action}"), body).await;
+        assert_eq!(refused.problem(), "unprocessable", "{action}: {refused:?}");
+        assert!(refused.json()["detail"].as_str().unwrap().starts_with(detail), "{refused:?}");
+    }
+    assert_eq!(shop.get(&token, &format!("{path}/fork?from=")).await.problem(), "unprocessable");
 
     assert_eq!(forked.status, StatusCode::CREATED, "{forked:?}");
     let new = RunId::new(forked.json()["id"].as_str().unwrap());

@@ -57,7 +57,10 @@ fn ended(schema: &str, filter: &FigureFilter) -> Statement {
         sum("output"),
         sum("cached"),
         sum("cost"),
-        share("partial"),
+        match filter.model {
+            Some(_) => share("partial"),
+            None => is_partial("e"),
+        },
         ended_rows(schema, filter),
         from = filter.from.0,
         bucket = filter.micros(),
@@ -66,6 +69,13 @@ fn ended(schema: &str, filter: &FigureFilter) -> Statement {
     of_model(&mut query, filter, "coalesce(m.model, e.model)");
     query.push(" GROUP BY e.status, e.brain, e.currency, e.cause) g");
     query.statement()
+}
+
+/// Says whether the cost of a run that is over is not known in full: the summaries of an earlier version have neither costs nor models
+/// nor active times.
+pub(crate) fn is_partial(runs: &str) -> String {
+    let missing = ["active", "currency", "model"].map(|column| format!("{runs}.{column} IS NULL")).join(" AND ");
+    format!("({runs}.partial OR ({missing} AND {runs}.input + {runs}.output > 0))")
 }
 
 /// Names the rows of runs that are over as `e`; with a model in the filter, those of the runs with several as `m`.

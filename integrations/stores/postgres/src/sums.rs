@@ -7,7 +7,7 @@ use sqlx_postgres::PgRow;
 use crate::PostgresStore;
 use crate::append::owned;
 use crate::connections::{Select, Statement, get};
-use crate::figures::{OPEN, count, usage};
+use crate::figures::{OPEN, count, is_partial, usage};
 use crate::query::conditions;
 
 impl PostgresStore {
@@ -31,11 +31,12 @@ fn sums(schema: &str, filter: &RunFilter) -> Statement {
     let sum = |column| format!("coalesce(least(sum(s.{column}), {}), 0)::bigint", i64::MAX);
     let mut query = Select::new(format!(
         "SELECT s.currency, count(*), {}, {}, {}, {}, count(*) FILTER (WHERE s.partial) FROM (
-            SELECT e.currency, e.input, e.output, e.cached, e.cost, e.partial FROM {schema}.ended_runs e WHERE true",
+            SELECT e.currency, e.input, e.output, e.cached, e.cost, {} AS partial FROM {schema}.ended_runs e WHERE true",
         sum("input"),
         sum("output"),
         sum("cached"),
         sum("cost"),
+        is_partial("e"),
     ));
     let mut other = filter.clone();
     other.status.clear();
@@ -57,12 +58,16 @@ fn sums(schema: &str, filter: &RunFilter) -> Statement {
     }
     let number = |path: &str| format!("coalesce({schema}.summary_number(o.summary #> '{{{path}}}'), 0)");
     query.push(format!(
-        " UNION ALL SELECT o.summary #>> '{{cost,currency}}', {}, {}, {}, {}, coalesce(o.summary #> '{{cost,is_partial}}' = 'true', false)
+        " UNION ALL SELECT o.summary #>> '{{cost,currency}}', {}, {}, {}, {}, CASE
+                WHEN o.summary -> 'cost' IS NOT NULL THEN coalesce(o.summary #> '{{cost,is_partial}}' = 'true', false)
+                ELSE o.summary -> 'active' IS NULL AND o.summary -> 'models' IS NULL AND {} + {} > 0 END
             FROM (SELECT {schema}.summary_json(r.summary) AS summary FROM {schema}.runs r WHERE {OPEN}",
         number("usage,input"),
         number("usage,output"),
         number("usage,cached"),
         number("cost,nanos"),
+        number("usage,input"),
+        number("usage,output"),
     ));
     conditions(&mut query, schema, filter);
     query.push(" OFFSET 0) o) s GROUP BY s.currency");

@@ -32,7 +32,10 @@ fn add_ended(db: &Connection, filter: &FigureFilter, figures: &mut Figures) -> R
     let mut select = Select::new(&format!(
         "SELECT e.started, e.ended, e.status, e.brain, e.active, {input}, {output}, {cached}, {cost}, e.currency, {}, e.cause, {}
          FROM ended_runs e {}",
-        share("partial"),
+        match filter.model {
+            Some(_) => share("partial"),
+            None => is_partial("e.partial", "e"),
+        },
         share("model"),
         if filter.model.is_some() { "LEFT JOIN ended_models m ON e.model = '' AND m.run = e.run" } else { "" },
     ));
@@ -187,6 +190,13 @@ fn answered_by(select: &mut Select, filter: &FigureFilter, summary: &str) {
         );
         select.and(&condition, [model.clone().into()]);
     }
+}
+
+/// Says whether the cost of a run that is over is not known in full: the summaries of an earlier version have neither costs nor models
+/// nor active times.
+pub(super) fn is_partial(noted: &str, runs: &str) -> String {
+    let missing = ["active", "currency", "model"].map(|column| format!("{runs}.{column} IS NULL")).join(" AND ");
+    format!("({noted} OR ({missing} AND {runs}.input + {runs}.output > 0))")
 }
 
 /// Reads the columns with the tokens of requests, of answers, and from caches.

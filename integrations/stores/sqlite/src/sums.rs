@@ -5,13 +5,16 @@ use positronic_core::store::{RunFilter, RunSums};
 use rusqlite::Connection;
 
 use super::failure::DbError;
-use super::figures::{count, optional, usage};
+use super::figures::{count, is_partial, optional, usage};
 use super::query::{OPEN, Select, conditions, is_narrow, narrowed};
 
 /// Adds up tokens and costs: those of runs that are over from their small rows, which are read one by one, and those of open runs from
 /// their summaries.
 pub(super) fn sums(db: &Connection, filter: &RunFilter) -> Result<RunSums, DbError> {
-    let mut ended = Select::new("SELECT input, output, cached, cost, currency, partial FROM ended_runs");
+    let mut ended = Select::new(&format!(
+        "SELECT input, output, cached, cost, currency, {} FROM ended_runs",
+        is_partial("partial", "ended_runs")
+    ));
     if is_narrow(filter) {
         ended = narrowed(ended, filter);
     } else {
@@ -21,13 +24,18 @@ pub(super) fn sums(db: &Connection, filter: &RunFilter) -> Result<RunSums, DbErr
     let whole = |path: &str| format!("CAST(coalesce({}, 0) AS INTEGER)", part(path));
     let mut open = conditions(
         &format!(
-            "SELECT {}, {}, {}, {}, {}, coalesce({}, 0) FROM runs",
+            "SELECT {}, {}, {}, {}, {}, coalesce({}, {} IS NULL AND {} IS NULL AND {} + {} > 0) FROM runs",
             whole("usage.input"),
             whole("usage.output"),
             whole("usage.cached"),
             whole("cost.nanos"),
             part("cost.currency"),
-            part("cost.is_partial"),
+            // What is not partial has no such field.
+            format!("CASE WHEN {} IS NOT NULL THEN coalesce({}, 0) END", part("cost"), part("cost.is_partial")),
+            part("active"),
+            part("models"),
+            whole("usage.input"),
+            whole("usage.output"),
         ),
         filter,
     );

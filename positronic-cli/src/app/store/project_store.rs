@@ -65,7 +65,7 @@ impl ProjectStore {
             None => None,
         };
         let path = named.clone().unwrap_or_else(|| project_folder(&here).join(FILE));
-        if path.exists() {
+        if is_there(&path, &here)? {
             return Self::file(&path, &here, access == Access::Read);
         }
         match named {
@@ -145,7 +145,7 @@ impl ProjectStore {
             Some(Named::File(path)) => path,
             None => project_folder(&here).join(FILE),
         };
-        if !path.exists() {
+        if !is_there(&path, &here)? {
             return Err(missing(&shown(&path, &here)));
         }
         Self::copy(&path, &here, to).await?;
@@ -213,6 +213,11 @@ fn in_database(url: &str) -> Failure {
     let schema = url.split(['?', '&']).find_map(|part| part.strip_prefix("schema=")).unwrap_or("positronic");
     Failure::usage(format!("cannot copy {} into a file: PostgreSQL has its own backups", without_password(url)))
         .hint(format!("pg_dump --format=custom --schema={schema} --file=FILE DATABASE"))
+}
+
+/// Returns whether a file exists. One in a folder that this user must not enter may exist.
+fn is_there(path: &Path, here: &Path) -> Result<bool, Failure> {
+    path.try_exists().map_err(Failure::file(shown(path, here), "cannot open the store"))
 }
 
 fn missing(location: &str) -> Failure {

@@ -248,9 +248,9 @@ async fn show_preview(args: &SchedulePreviewArgs, ui: &mut Ui) -> Result<Exit, F
     let times = match &args.id {
         Some(id) => {
             let store = ProjectStore::open_to_read(ui).await?;
-            store.client().schedules().preview(id, args.count).await
+            store.client().schedules().preview(id, args.count.get()).await
         }
-        None => preview(&spec(&args.when), SystemClock.now(), args.count).map_err(ScheduleError::from),
+        None => preview(&spec(&args.when), SystemClock.now(), args.count.get()).map_err(ScheduleError::from),
     };
     for time in times.map_err(|error| failure(error, ui))? {
         if args.json {

@@ -25,6 +25,20 @@ fn reading_commands_create_no_store() {
 }
 
 #[test]
+#[cfg(unix)]
+fn store_that_cannot_be_reached_is_not_a_missing_one() {
+    let desk = Desk::new();
+    // As in a folder that the user must not enter, which tests of a privileged user cannot have.
+    std::os::unix::fs::symlink(desk.path("runs.db"), desk.path("runs.db")).unwrap();
+
+    for arguments in [&["runs"][..], &["show", "one"], &["prune", "--before", "1d"], &["backup", "copy.db"]] {
+        let refused = desk.refused(arguments);
+        assert!(refused.starts_with("6\nerror: cannot open the store desk/runs.db: "), "{refused}");
+        assert!(!refused.contains("no store found"), "{refused}");
+    }
+}
+
+#[test]
 fn prune_removes_only_ended_runs() {
     let desk = Desk::new();
     begun(&desk, "open");

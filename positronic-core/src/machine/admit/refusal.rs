@@ -4,6 +4,9 @@ use crate::machine::state::RunState;
 use crate::machine::status::pending;
 use crate::record::{BudgetRequest, Path, PendingKind, Segment, Seq, WaitSpec};
 
+/// How many pending items a refusal names.
+const LISTED: usize = 5;
+
 /// The reason why a signal was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -82,12 +85,14 @@ pub enum Refusal {
         reason: String,
     },
     /// No call waits for this webhook.
-    #[error("nothing waits for the webhook `{name}` with identifier `{identifier}`")]
+    #[error("nothing waits for the webhook `{name}` with identifier `{identifier}`; {open}")]
     NothingWaits {
         /// The webhook.
         name: String,
         /// Its identifier.
         identifier: String,
+        /// What is pending instead, as a clause.
+        open: String,
     },
     /// No open loop can receive a message, or there are several.
     #[error("{0}")]
@@ -133,17 +138,8 @@ fn nothing_at(path: &Path) -> String {
 /// Describes what a call waits for, if the signal is another one.
 pub(super) fn not_asked(state: &RunState, path: &Path, sent: &str) -> Refusal {
     let how = match pending(state).into_iter().find(|pending| pending.call == *path).map(|pending| pending.kind) {
-        Some(PendingKind::Approval { .. }) => format!("waits for a decision, not for {sent}"),
-        Some(PendingKind::Budget(BudgetRequest { kind, .. })) => {
-            format!("asks for more {}, not for {sent}", kind.noun())
-        }
-        Some(PendingKind::Answer { waits }) => {
-            let what = waits.iter().map(|wait| match wait.webhook.as_str() {
-                WaitSpec::REPLY => "a reply".to_owned(),
-                name => format!("the webhook `{name}` with identifier `{}`", wait.identifier),
-            });
-            format!("waits for {}, not for {sent}", what.collect::<Vec<_>>().join(" or "))
-        }
+        Some(kind @ PendingKind::Budget(_)) => format!("asks for {}, not for {sent}", wanted(&kind)),
+        Some(kind) => format!("waits for {}, not for {sent}", wanted(&kind)),
         None if state.call(path).is_some_and(|call| call.result().is_none()) => {
             format!("does not wait for {sent}")
         }
@@ -152,12 +148,38 @@ pub(super) fn not_asked(state: &RunState, path: &Path, sent: &str) -> Refusal {
     Refusal::Unasked { call: path.clone(), how }
 }
 
+/// Names what answers a pending item. An identifier may be private, so it is not named.
+fn wanted(kind: &PendingKind) -> String {
+    match kind {
+        PendingKind::Approval { .. } => "a decision".to_owned(),
+        PendingKind::Budget(BudgetRequest { kind, .. }) => format!("more {}", kind.noun()),
+        PendingKind::Answer { waits } => {
+            let what = waits.iter().map(|wait| match (wait.webhook.as_str(), wait.child()) {
+                (_, Some(child)) => format!("the end of the run {child}"),
+                (WaitSpec::REPLY, None) => "a reply".to_owned(),
+                (name, None) => format!("the webhook `{name}`"),
+            });
+            what.collect::<Vec<_>>().join(" or ")
+        }
+    }
+}
+
 pub(super) fn no_such_call(state: &RunState, call: &Path) -> Refusal {
     Refusal::NoSuchCall { call: call.clone(), open: open(state) }
 }
 
-/// Lists what is pending, as a clause.
+pub(crate) fn nothing_waits(state: &RunState, name: &str, identifier: &str) -> Refusal {
+    Refusal::NothingWaits { name: name.to_owned(), identifier: identifier.to_owned(), open: open(state) }
+}
+
+/// Lists what is pending and what each item waits for, as a clause.
 pub(super) fn open(state: &RunState) -> String {
-    let open: Vec<_> = pending(state).iter().map(|pending| location(&pending.call)).collect();
+    let pending = pending(state);
+    let listed = pending.iter().take(LISTED);
+    let mut open: Vec<_> =
+        listed.map(|pending| format!("{} ({})", location(&pending.call), wanted(&pending.kind))).collect();
+    if pending.len() > LISTED {
+        open.push(format!("and {} more", pending.len() - LISTED));
+    }
     if open.is_empty() { "nothing is pending".to_owned() } else { format!("pending: {}", open.join(", ")) }
 }

@@ -38,11 +38,12 @@ fn add_answer(row: &mut RunSummary, state: &RunState, event: &Event) {
     let charge = metadata.cost.as_ref().filter(|charge| state.currency.as_deref() == Some(&*charge.currency));
     let known = charge.filter(|_| !metadata.is_free()).map(|charge| charge.amount).unwrap_or_default();
     let is_partial = charge.is_none() && !metadata.is_free();
+    let was_partial = row.is_partly_priced();
     row.usage += metadata.usage;
     if is_partial || known > Money::default() {
         let cost = row.cost.get_or_insert_default();
         cost.known += known;
-        cost.is_partial |= is_partial;
+        cost.is_partial |= is_partial || was_partial;
         if known > Money::default() {
             cost.currency.clone_from(&state.currency);
         }
@@ -135,4 +136,33 @@ fn cancellation(actor: &Actor, reason: Option<&str>) -> Option<String> {
 
 fn is_below_call(path: &Path) -> bool {
     path.segments().any(|segment| matches!(segment, Segment::Call(..)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cost_of_a_run_whose_row_had_none_is_only_a_part() {
+        let line = r#"{"seq":1,"at":5,"type":"LOOP_MODEL_RESULT","parts":[],"metadata":{"provider":"p","model":"m","finish":"stop","usage":{"input":4},"cost":{"amount":"0.002","currency":"USD"}},"duration":1}"#;
+        let event = Arc::new(Event::from_json(line).unwrap());
+        let state = RunState { currency: Some("USD".into()), ..RunState::default() };
+        for (fields, is_partial) in [
+            (json!({ "usage": { "input": 9 } }), true),
+            (json!({ "usage": { "input": 9 }, "active": 0 }), false),
+            (json!({ "usage": {} }), false),
+        ] {
+            let mut row =
+                json!({ "run": "r", "brain": "b", "status": "running", "since": 0, "started": 0, "at": 0, "next": 1 });
+            row.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let mut row: RunSummary = serde_json::from_value(row).unwrap();
+
+            add_events(&mut row, &state, &[Arc::clone(&event)]);
+
+            let cost = row.cost.unwrap();
+            assert_eq!((cost.known.nanos(), cost.is_partial), (2_000_000, is_partial), "{fields}");
+        }
+    }
 }

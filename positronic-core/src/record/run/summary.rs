@@ -315,6 +315,16 @@ pub enum PendingKind {
     },
 }
 
+impl RunSummary {
+    /// Returns whether the cost of an answer is unknown, as all of them are in the summaries of an earlier version.
+    #[must_use]
+    pub fn is_partly_priced(&self) -> bool {
+        let has_tokens = self.usage.input.saturating_add(self.usage.output) > 0;
+        let is_older = self.active.is_none() && self.models.is_empty() && has_tokens;
+        self.cost.as_ref().map_or(is_older, |cost| cost.is_partial)
+    }
+}
+
 impl PendingKind {
     /// Returns the possible answers; a decision has none.
     #[must_use]

@@ -11,7 +11,9 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::machine::RunState;
-use crate::record::{Actor, Event, EventKind, NewEvent, Overrides, Path, RunId, Seq, ToolResult};
+use crate::record::{
+    Actor, Event, EventKind, InvalidName, MAX_NAME_CHARS, NewEvent, Overrides, Path, RunId, Seq, ToolResult, check_name,
+};
 use crate::runner::worker::append::{Extras, Stamp, append, append_of, follow, stamp};
 use crate::runner::worker::restore::migration;
 use crate::runner::{Client, ResumeError, RunHandle, Runner};
@@ -61,6 +63,9 @@ pub enum ForkError {
     /// The options do not fit the brain.
     #[error("the options do not fit: {0}")]
     Options(String),
+    /// The name of the model is invalid.
+    #[error("the name of the model {0}")]
+    Model(InvalidName),
     /// The fork exists and cannot be resumed.
     #[error("the fork `{run}` exists but cannot be resumed: {reason}")]
     Resume {
@@ -84,6 +89,7 @@ pub(super) async fn fork_log(
     begins: Vec<NewEvent>,
 ) -> Result<RunId, ForkError> {
     let Fork { options, overrides, results, actor, run: id } = fork;
+    overrides.model.as_deref().map_or(Ok(()), |model| check_name(model, MAX_NAME_CHARS)).map_err(ForkError::Model)?;
     let mut past: Vec<_> = log.iter().take(at.next().index()).map(|event| Event::clone(event)).collect();
     if let Some(EventKind::BrainStart(start)) = past.first_mut().map(|event| &mut event.kind) {
         let origin = start.start.get_or_insert_default();

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, earlier_decision, pending, waits_since};
+use crate::machine::{
+    KNOWN_SIGNALS, Refusal, RunState, admit, earlier_decision, nothing_waits, pending, waits_since, with_earlier_answer,
+};
 use crate::record::{
     EventKind, NewEvent, RunId, Seq, Signal, SignalId, SignalKind, Timestamp, check_document, check_message, check_text,
 };
@@ -151,8 +153,7 @@ fn fold(
         if let (Some(mail), SignalKind::Webhook { name, identifier, .. }) = (mail, &signal.kind)
             && new_events.iter().any(|event| is_too_old(event, &after, mail.at))
         {
-            let refusal = Refusal::NothingWaits { name: name.clone(), identifier: identifier.clone() };
-            return Err(Box::new((refusal, signal.clone())));
+            return Err(Box::new((nothing_waits(&after, name, identifier), signal.clone())));
         }
         if let Some(mail) = mail {
             new_events.iter_mut().for_each(|event| mark_older(event, &after, mail.at));
@@ -193,13 +194,17 @@ async fn catch_up(store: &dyn EventStore, run: &RunId, state: &mut RunState) -> 
     Ok(!events.is_empty())
 }
 
-/// Adds to the refusal of a decision what was decided, even after the end of the batch or the run.
+/// Adds to the refusal of a decision what was decided, even after the end of the batch or the run, and to that of a reply who has answered.
 async fn with_decision(
     store: &dyn EventStore,
     run: &RunId,
     refusal: Refusal,
     signal: &Signal,
 ) -> Result<Refusal, StoreError> {
+    if let (SignalKind::Reply { .. }, Refusal::NoSuchCall { .. }) = (&signal.kind, &refusal) {
+        let log = store.read(run, Seq(0), usize::MAX).await?;
+        return Ok(with_earlier_answer(refusal, log.iter().map(|event| &**event)));
+    }
     let (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. } | SignalKind::Grant { to: call, .. }) =
         &signal.kind
     else {

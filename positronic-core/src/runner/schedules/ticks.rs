@@ -137,15 +137,15 @@ impl Schedules {
         Ok(begun)
     }
 
-    /// Returns the nominal times after the last decided one that have a tick: times that were filled in, and all of
-    /// them after the clock went back.
+    /// Returns the nominal times after the last decided one that have a tick: times that were filled in, and after the clock went
+    /// back all of them that have a run. What was skipped or missed while the clock was ahead is decided when its time comes.
     async fn known(&self, record: &ScheduleRecord, now: Timestamp) -> Result<BTreeSet<Timestamp>, StoreError> {
         let from = record.decided.min(now);
         if record.decided <= now && record.next.is_none_or(|next| next > now) {
             return Ok(BTreeSet::new());
         }
-        let ticks = self.ticks_between(record, from, now).await?;
-        let own = ticks.into_values().filter(|tick| tick.cause != TickCause::Manual);
+        let ticks = self.ticks_between(record, from, Timestamp(i64::MAX)).await?;
+        let own = ticks.into_values().filter(|tick| tick.cause != TickCause::Manual && !tick.is_premature(now));
         Ok(own.map(|tick| tick.nominal).collect())
     }
 

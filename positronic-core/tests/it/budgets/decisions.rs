@@ -37,7 +37,7 @@ async fn grant_is_validated_before_it_is_recorded() {
         assert!(refusal.to_string().contains(&format!("no limit of {kind}")), "{refusal}");
     }
     let nowhere = refused(&run, SignalKind::Grant { to: Path::root(), more: Amounts::tokens(5) }).await;
-    assert_eq!(nowhere.to_string(), "the run has not asked for more; pending: `Work`");
+    assert_eq!(nowhere.to_string(), "the run has not asked for more; pending: `Work` (more tokens)");
     let approved = refused(&run, SignalKind::Approve { call: path("Work"), arguments: None }).await;
     assert_eq!(approved.to_string(), "`Work` asks for more, so say how much, or reject it");
     let reply = refused(&run, SignalKind::Reply { call: path("Work"), payload: json!(1) }).await;

@@ -45,6 +45,7 @@ on_both_stores! {
     broken_schedule_says_why_and_starts_when_a_server_can
     removed_schedule_starts_nothing
     clock_that_goes_back_starts_no_tick_twice
+    times_that_were_missed_while_the_clock_was_ahead_start_when_they_come
 }
 
 async fn schedule_starts_runs_with_its_options_and_records_each_tick<S: EventStore>(open: impl Fn() -> S) {
@@ -309,4 +310,33 @@ async fn clock_that_goes_back_starts_no_tick_twice<S: EventStore>(open: impl Fn(
     let hours = ["010000Z", "020000Z", "030000Z", "040000Z"];
     assert_eq!(started, hours.map(|hour| RunId::new(format!("report-20260101T{hour}"))));
     assert_eq!(runner.client().store().runs(&RunFilter::default()).await.unwrap().len(), 5);
+}
+
+async fn times_that_were_missed_while_the_clock_was_ahead_start_when_they_come<S: EventStore>(open: impl Fn() -> S) {
+    let clock = ManualClock::new();
+    let runner = process("one", open(), clock.clone());
+    let schedules = runner.client().schedules();
+    schedules.set("report", hourly("work")).await.unwrap();
+    clock.passes(HOUR);
+    assert_eq!(fire(&runner).await, [RunId::new("report-20260101T010000Z")]);
+    // Six hours ahead for a moment: the latest time starts a run, and the five before it are missed.
+    clock.passes(6 * HOUR);
+    assert_eq!(fire(&runner).await, [RunId::new("report-20260101T070000Z")]);
+    assert_eq!(ticks(&runner).await.iter().filter(|tick| tick.contains("missed")).count(), 5);
+
+    clock.set(at("2026-01-01T01:30:00Z"));
+    assert_eq!(schedules.due_of_all().await.unwrap(), []);
+    assert_eq!(record(&runner).await.next, Some(at("2026-01-01T02:00:00Z")));
+    let mut started = Vec::new();
+    for _ in 0..9 {
+        clock.passes(30 * MINUTE);
+        started.extend(fire(&runner).await);
+    }
+
+    let hours = ["020000Z", "030000Z", "040000Z", "050000Z", "060000Z"];
+    assert_eq!(started, hours.map(|hour| RunId::new(format!("report-20260101T{hour}"))));
+    assert_eq!(record(&runner).await.next, Some(at("2026-01-01T08:00:00Z")), "07:00 has its run");
+    clock.passes(2 * HOUR);
+    assert_eq!(fire(&runner).await, [RunId::new("report-20260101T080000Z")]);
+    assert!(!ticks(&runner).await.iter().any(|tick| tick.contains("missed")));
 }

@@ -214,3 +214,93 @@ async fn arguments_that_come_only_at_their_end_are_read() {
         assert_eq!(calls[0].arguments, r#"{"a":1}"#);
     }
 }
+
+/// Sets or removes a field of each event.
+fn with_field(events: &[Value], field: &str, value: Option<u64>) -> Vec<String> {
+    let changed = events.iter().cloned().map(|mut event| {
+        if let Some(known) = event.get_mut(field) {
+            *known = value.into();
+        }
+        if value.is_none() {
+            event.as_object_mut().unwrap().remove(field);
+        }
+        event.to_string()
+    });
+    changed.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn blocks_and_items_under_one_index_or_none_are_all_read() {
+    let block = |index: u64, block: Value, delta: Value| {
+        [
+            json!({"type": "content_block_start", "index": index, "content_block": block}),
+            json!({"type": "content_block_delta", "index": index, "delta": delta}),
+            json!({"type": "content_block_stop", "index": index}),
+        ]
+    };
+    let use_of = |index, id: &str, city: &str| {
+        let input = json!({"type": "input_json_delta", "partial_json": format!(r#"{{"city":"{city}"}}"#)});
+        block(index, json!({"type": "tool_use", "id": id, "name": "weather", "input": {}}), input)
+    };
+    let start = json!({"type": "message_start", "message": {"id": "m", "content": []}});
+    let text = block(0, json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": "I look."}));
+    let ends =
+        [json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}), json!({"type": "message_stop"})];
+    let blocks = [use_of(1, "t1", "Oslo"), use_of(2, "t2", "Bergen")].concat();
+    let claude: Vec<_> = [start].into_iter().chain(text).chain(blocks).chain(ends).collect();
+
+    let item = |index: u64, item: Value, delta: Value| {
+        let mut done = item.clone();
+        for (field, value) in delta.as_object().unwrap().iter().filter(|(field, _)| *field != "type") {
+            done[field] = value.clone();
+        }
+        let kind = delta["type"].clone();
+        let streamed = delta["arguments"].as_str().or(delta["content"][0]["text"].as_str());
+        [
+            json!({"type": "response.output_item.added", "output_index": index, "item": item}),
+            json!({"type": kind, "output_index": index, "delta": streamed}),
+            json!({"type": "response.output_item.done", "output_index": index, "item": done}),
+        ]
+    };
+    let call_of = |index, id: &str, city: &str| {
+        let arguments = format!(r#"{{"city":"{city}"}}"#);
+        let call = json!({"type": "function_call", "call_id": id, "name": "weather", "arguments": ""});
+        item(index, call, json!({"type": "response.function_call_arguments.delta", "arguments": arguments}))
+    };
+    let said = json!([{"type": "output_text", "text": "I look."}]);
+    let said = json!({"type": "response.output_text.delta", "content": said});
+    let message = item(0, json!({"type": "message", "id": "m", "content": []}), said);
+    let items = [message, call_of(1, "c1", "Oslo"), call_of(2, "c2", "Bergen")].concat();
+    let end = json!({"type": "response.completed", "response": {"status": "completed"}});
+    let responses: Vec<_> = items.into_iter().chain([end]).collect();
+
+    let told = r#"I look. | weather{"city":"Oslo"} | weather{"city":"Bergen"}"#;
+    for (api, field, events) in [("anthropic", "index", claude), ("responses", "output_index", responses)] {
+        let as_sent = events.iter().map(Value::to_string).collect();
+        for events in [as_sent, with_field(&events, field, Some(0)), with_field(&events, field, None)] {
+            let heard = hear(api, Played::events(&events)).await;
+            assert_eq!(heard.told(), told, "{api}: {events:?}");
+            assert_eq!(heard.streamed(), "I look.", "{api}");
+            let seen = heard.pieces.iter().filter_map(|piece| Some((piece.part, piece.call?)));
+            let seen: std::collections::BTreeSet<_> = seen.collect();
+            assert_eq!(seen.len(), 2, "{api}: each call has its pieces: {seen:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_the_last_chunk_repeats_under_its_id_runs_once() {
+    let call = |id: &str, city: &str| json!({"functionCall": {"id": id, "name": "weather", "args": {"city": city}}});
+    let chunk = |parts: Value, end: Value| json!({"candidates": [{"content": {"parts": parts}, "finishReason": end}]});
+    for (last, expected) in [
+        (json!([call("a", "Oslo"), call("b", "Bergen")]), 2),
+        (json!([call("a", "Oslo"), call("a", "Bergen")]), 3),
+        (json!([call("", "Oslo")]), 3),
+    ] {
+        let events = [chunk(json!([call("a", "Oslo")]), Value::Null), chunk(json!([call("b", "Bergen")]), Value::Null)];
+        let events: Vec<_> =
+            events.into_iter().chain([chunk(last.clone(), json!("STOP"))]).map(|event| event.to_string()).collect();
+        let calls = hear("gemini", Played::events(&events)).await.answer.unwrap().calls;
+        assert_eq!(calls.len(), expected, "{last}: {calls:?}");
+    }
+}

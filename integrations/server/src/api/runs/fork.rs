@@ -255,9 +255,13 @@ async fn rerun(cx: RequestContext) -> Result<Response, Problem> {
 
 /// Returns the event right before a run entered a place.
 async fn before(app: &App, run: &RunId, from: &str) -> Result<Seq, Problem> {
-    let path = Path::parse(from).map_err(|error| Problem::new(ProblemType::Unprocessable).detail(error))?;
+    let refused = |detail: String| Problem::new(ProblemType::Unprocessable).detail(detail);
+    let path = Path::parse(from).map_err(|error| refused(error.to_string()))?;
+    if path.is_root() {
+        return Err(refused("`from` is empty: name a stage, an iteration or a call of the run".to_owned()));
+    }
     let found = app.client.before(run, &path).await?;
-    found.ok_or_else(|| Problem::new(ProblemType::Unprocessable).detail(format!("the run has not entered `{from}`")))
+    found.ok_or_else(|| refused(format!("the run has not entered `{from}`")))
 }
 
 async fn forked(cx: &RequestContext, at: Seq, changes: ForkChanges) -> Result<Response, Problem> {
