@@ -254,8 +254,10 @@ impl GenerateContentAssembler {
         let (Some(id), Some(name), Some(arguments)) = (field("id"), field("name"), call.get("args")) else {
             return false;
         };
-        let is_it = |known: &ProposedCall| known.provider_id.as_deref() == Some(id) && known.name == name;
-        self.calls.iter().filter(|known| is_it(known)).any(|known| known.arguments == arguments.to_string())
+        let arguments = arguments.to_string();
+        self.calls
+            .iter()
+            .any(|known| known.provider_id.as_deref() == Some(id) && known.name == name && known.arguments == arguments)
     }
 
     /// Completes the call that streams, and returns its arguments as a piece.

@@ -22,6 +22,8 @@ pub(super) fn sums(db: &Connection, filter: &RunFilter) -> Result<RunSums, DbErr
     }
     let part = |path: &str| format!("CASE WHEN json_valid(summary) THEN json_extract(summary, '$.{path}') END");
     let whole = |path: &str| format!("CAST(coalesce({}, 0) AS INTEGER)", part(path));
+    // A cost that is known in full has no such field.
+    let noted = format!("CASE WHEN {} IS NOT NULL THEN coalesce({}, 0) END", part("cost"), part("cost.is_partial"));
     let mut open = conditions(
         &format!(
             "SELECT {}, {}, {}, {}, {}, coalesce({}, {} IS NULL AND {} IS NULL AND {} + {} > 0) FROM runs",
@@ -30,8 +32,7 @@ pub(super) fn sums(db: &Connection, filter: &RunFilter) -> Result<RunSums, DbErr
             whole("usage.cached"),
             whole("cost.nanos"),
             part("cost.currency"),
-            // What is not partial has no such field.
-            format!("CASE WHEN {} IS NOT NULL THEN coalesce({}, 0) END", part("cost"), part("cost.is_partial")),
+            noted,
             part("active"),
             part("models"),
             whole("usage.input"),
