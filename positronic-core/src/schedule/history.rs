@@ -34,9 +34,9 @@ pub(crate) fn tick_key(nominal: Timestamp, cause: TickCause) -> String {
     format!("{}{manual}", time_key(nominal))
 }
 
-/// Formats a time so that texts have the order of times: RFC 3339 with microseconds.
+/// Formats a time so that texts have the order of times: RFC 3339 with microseconds. A time after the year 9999 counts as its end.
 pub(crate) fn time_key(time: Timestamp) -> String {
-    format!("{:.6}", jiff::Timestamp::from_microsecond(time.0.max(0)).unwrap_or_default())
+    format!("{:.6}", jiff::Timestamp::from_microsecond(time.0.max(0)).unwrap_or(jiff::Timestamp::MAX))
 }
 
 /// What happened at a tick.

@@ -420,7 +420,7 @@ async fn decision_about_a_call_without_an_approval_is_refused() {
                 "unasked"
             }
             Refusal::NoSuchCall { open, .. } => {
-                assert_eq!(open, "pending: `Work/0.1`");
+                assert_eq!(open, "pending: `Work/0.1` (a decision)");
                 "no such call"
             }
             other => panic!("{other}"),
