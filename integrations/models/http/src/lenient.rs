@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, UnitDeserializer};
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-pub use super::borrowed::BorrowedValue;
+pub use super::borrowed_json::BorrowedValue;
 use super::fault::{ServerFault, shorten};
 pub use super::json::Json;
 

@@ -8,7 +8,7 @@
 
 mod assemble;
 mod body;
-mod borrowed;
+mod borrowed_json;
 mod clients;
 mod documents;
 mod endpoint;
