@@ -1,4 +1,4 @@
-//! What a session is told, and how it ends.
+//! The settings of a session, and how it ends.
 
 use positronic_core::record::{Actor, Pending};
 use serde_json::Value;

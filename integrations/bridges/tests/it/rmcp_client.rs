@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
 use positronic_bridges::Bridges;
-use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::store::{MemoryStore, RunFilter};
+use positronic_core::store::RunFilter;
 use positronic_server::extension::LocalCaller;
 use positronic_server::{Caller, Options, Scope, Shutdown};
 use rmcp::model::{
@@ -21,7 +20,7 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::support::Shop;
+use crate::support::{Shop, waiting_order};
 
 const ALL: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Decide];
 
@@ -249,16 +248,7 @@ async fn connect_until(
 #[tokio::test]
 async fn command_that_stops_answers_its_calls_and_says_where_their_runs_continue() {
     for lifecycle in [ClientLifecycleMode::Initialize, discover()] {
-        let order = brain("Order").r#loop("Chat", |cx| {
-            cx.system("Order.").tool("confirm", |t| {
-                t.description("Waits for the shop")
-                    .wait(|_: &NoArgs, _| [webhook::<String>("shop").on("order 7")])
-                    .execute(async |_, _| Ok("sent"))
-            })
-        });
-        let model = ScriptedModel::new([Reply::call("confirm", json!({})), Reply::text("Done.")]);
-        let runner = Runner::new(model).store(MemoryStore::new()).brain(order);
-        let (shop, shutdown) = (Shop::of(runner, &Bridges::builder().build(), &[]), Shutdown::default());
+        let (shop, shutdown) = (Shop::of(waiting_order(), &Bridges::builder().build(), &[]), Shutdown::default());
         let client = connect_until(&shop, &shutdown, lifecycle).await;
         let arguments = json!({ "message": "go" }).as_object().cloned().unwrap_or_default();
         let call = client.call_tool(CallToolRequestParams::new("Order").with_arguments(arguments));

@@ -5,28 +5,12 @@ use std::time::Duration;
 use axum::body::to_bytes;
 use axum::http::StatusCode;
 use positronic_bridges::Bridges;
-use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::prelude::*;
-use positronic_core::store::MemoryStore;
 use positronic_server::{Scope, Shutdown};
 use serde_json::{Value, json};
 
-use crate::support::{Shop, input, said};
+use crate::support::{Shop, input, said, waiting_order};
 
 const ALL: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Decide];
-
-/// A brain that waits for a program.
-fn runner() -> Runner {
-    let order = brain("Order").r#loop("Chat", |cx| {
-        cx.system("Order.").tool("confirm", |t| {
-            t.description("Waits for the shop")
-                .wait(|_: &NoArgs, _| [webhook::<String>("shop").on("order 7")])
-                .execute(async |_, _| Ok("sent"))
-        })
-    });
-    let model = ScriptedModel::new([Reply::call("confirm", json!({})), Reply::text("Done.")]);
-    Runner::new(model).store(MemoryStore::new()).brain(order)
-}
 
 /// Returns the path and the body of a message to the brain over a bridge.
 fn request(bridge: &str, is_stream: bool) -> (String, Value) {
@@ -53,7 +37,7 @@ fn request(bridge: &str, is_stream: bool) -> (String, Value) {
 async fn streams_say_that_the_server_stops() {
     for bridge in ["ag-ui", "ai-sdk", "openai", "a2a"] {
         let shutdown = Shutdown::default();
-        let shop = Shop::stopped_by(runner(), shutdown.clone());
+        let shop = Shop::stopped_by(waiting_order(), shutdown.clone());
         let ann = shop.token(Some("ann"), &ALL).await;
         let (path, body) = request(bridge, true);
         let response = shop.send_with(&ann, "POST", &path, Some(body), &[]).await;
@@ -71,7 +55,7 @@ async fn streams_say_that_the_server_stops() {
 #[tokio::test(start_paused = true)]
 async fn answer_of_a_run_that_waits_for_a_program_comes_in_time_and_says_so() {
     for is_stream in [false, true] {
-        let shop = Shop::of(runner(), &Bridges::builder().build(), &[]);
+        let shop = Shop::of(waiting_order(), &Bridges::builder().build(), &[]);
         let ann = shop.token(Some("ann"), &ALL).await;
         let (path, body) = request("openai", is_stream);
         let answer = shop.send(&ann, "POST", &path, Some(body));

@@ -215,3 +215,16 @@ pub(crate) fn answer(leg: &[Value], payload: &Value) -> Value {
 pub(crate) fn types(leg: &[Value]) -> Vec<&str> {
     leg.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
+
+/// A runner whose brain waits for a program.
+pub(crate) fn waiting_order() -> Runner {
+    let order = brain("Order").r#loop("Chat", |cx| {
+        cx.system("Order.").tool("confirm", |t| {
+            t.description("Waits for the shop")
+                .wait(|_: &NoArgs, _| [webhook::<String>("shop").on("order 7")])
+                .execute(async |_, _| Ok("sent"))
+        })
+    });
+    let model = ScriptedModel::new([Reply::call("confirm", json!({})), Reply::text("Done.")]);
+    Runner::new(model).store(MemoryStore::new()).brain(order)
+}
