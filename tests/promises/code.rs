@@ -63,7 +63,7 @@ fn nested(begun: Made, code: Code) -> Made {
     begun.brain("Inside", inner).map_output(|board: Board, _: Board| board)
 }
 
-fn loop_at(begun: Made, code: Code) -> BrainBuilder<(), Board, Journal, Staged<Timed>> {
+fn loop_at(begun: Made, code: Code) -> BrainBuilder<(), Board, Journal, Staged<Timed<Board>>> {
     begun.r#loop(code.stages[2], move |cx| (code.work)(cx.system("Work.")))
 }
 

@@ -256,6 +256,10 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Memory {
         RecalledFacts::default()
     }
 
+    fn tool_names(&self, own: &dyn Fn(&str) -> String) -> Vec<String> {
+        ["memory.store", "memory.search", "memory.forget"].map(own).to_vec()
+    }
+
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, RecalledFacts>) -> Result<()> {
         let owner = self.owner.clone().unwrap_or_else(|| match cx.user_id() {
             Some(user) => FactOwner::User(user.to_owned()),

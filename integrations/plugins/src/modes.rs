@@ -279,6 +279,10 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Modes<S> {
         CurrentMode { loop_at: String::new(), mode: self.initial.clone() }
     }
 
+    fn tool_names(&self, own: &dyn Fn(&str) -> String) -> Vec<String> {
+        vec![own(ENTER)]
+    }
+
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, CurrentMode>) -> Result<()> {
         self.check()?;
         let loop_at = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();

@@ -186,6 +186,11 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Toolsets<O, S, V> {
         ActiveToolsets { active: active.map(|toolset| toolset.name.clone()).collect() }
     }
 
+    fn tool_names(&self, own: &dyn Fn(&str) -> String) -> Vec<String> {
+        let tools = self.toolsets.iter().flat_map(|toolset| &toolset.tools).map(|tool| tool.decl().id.to_string());
+        [ACTIVATE, DEACTIVATE].map(own).into_iter().chain(tools).collect()
+    }
+
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, ActiveToolsets>) -> Result<()> {
         let tools = [ACTIVATE, DEACTIVATE].map(|tool| cx.tool_name(tool).replace('.', "_"));
         let described = self.described(&cx.state, tools);
@@ -227,10 +232,6 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Toolsets<O, S, V> {
                 async { answer }
             })
         })?;
-        let inactive = self.toolsets.iter().filter(|toolset| !cx.state.active.contains(&toolset.name));
-        let later: Vec<_> =
-            inactive.flat_map(|toolset| &toolset.tools).map(|tool| tool.decl().id.to_string()).collect();
-        cx.later_tools(later);
         let tools = self.active_tools(&cx.state);
         cx.brain_tools(tools)
     }

@@ -195,6 +195,10 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Triggers {
         NoTriggerState {}
     }
 
+    fn tool_names(&self, own: &dyn Fn(&str) -> String) -> Vec<String> {
+        ["trigger.create", "trigger.list", "trigger.delete"].map(own).to_vec()
+    }
+
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, NoTriggerState>) -> Result<()> {
         if let Some(fired) = cx.fired() {
             cx.context("trigger", because(&fired));

@@ -12,7 +12,7 @@ use super::store_tests::Desk;
 use crate::app::Project;
 
 /// A brain whose loop may use twenty tokens, and asks for more.
-fn thrifty() -> BrainBuilder<(), u32, NoServices, Staged<Timed>> {
+fn thrifty() -> BrainBuilder<(), u32, NoServices, Staged<Timed<u32>>> {
     brain("Thrifty").state(0_u32).r#loop("Work", |cx| {
         cx.system("You count.").input("Count.").max_tokens(20).ask_for_more().tool("count", |t| {
             t.description("Counts").execute(async |_: NoArgs, cx| Ok(cx.result("counted").update(|count| *count += 1)))

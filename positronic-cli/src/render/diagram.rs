@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use positronic_core::dsl::{ArmStructure, StageStructure, Structure};
+use positronic_core::dsl::{ArmStructure, StageStructure, Structure, ToolStructure};
 use positronic_core::record::StageKind;
 
 /// Draws a brain as a tree of text.
@@ -21,10 +21,12 @@ fn stages(text: &mut String, structure: &Structure, indent: &str) {
         if let Some(brain) = &stage.brain {
             stages(text, brain, &indent);
         }
-        for (index, arm) in stage.arms.iter().enumerate() {
-            let (branch, below) = if index + 1 == stage.arms.len() { ("└→ ", "   ") } else { ("├→ ", "│  ") };
-            _ = writeln!(text, "{indent}{branch}{}", arm_title(arm));
-            if let Some(brain) = &arm.brain {
+        let parts = parts(stage);
+        let last = parts.len().saturating_sub(1);
+        for (index, (title, brain)) in parts.into_iter().enumerate() {
+            let (branch, below) = if index == last { ("└→ ", "   ") } else { ("├→ ", "│  ") };
+            _ = writeln!(text, "{indent}{branch}{title}");
+            if let Some(brain) = brain {
                 stages(text, brain, &format!("{indent}{below}"));
             }
         }
@@ -52,6 +54,20 @@ fn waits(kind: StageKind, webhooks: &[String]) -> String {
     }
 }
 
+/// Names the arms of a stage, and the tools that a loop always has, each with its brain.
+pub(crate) fn parts(stage: &StageStructure) -> Vec<(String, Option<&Structure>)> {
+    let arms = stage.arms.iter().map(|arm| (arm_title(arm), arm.brain.as_ref()));
+    arms.chain(stage.tools.iter().map(|tool| (tool_title(tool), tool.brain.as_ref()))).collect()
+}
+
+fn tool_title(tool: &ToolStructure) -> String {
+    let brain = tool.brain.as_ref().map(|brain| brain.title.as_str());
+    let approval = tool.approval.then_some("can need an approval");
+    let about: Vec<_> = brain.into_iter().chain(approval).chain(tool.exit.then_some("ends the loop")).collect();
+    let about = if about.is_empty() { String::new() } else { format!("  ({})", about.join(", ")) };
+    format!("tool {}{about}", tool.name)
+}
+
 fn arm_title(arm: &ArmStructure) -> String {
     let brain = arm.brain.as_ref().map(|brain| &brain.title).filter(|title| **title != arm.name);
     brain.map_or_else(|| arm.name.clone(), |title| format!("{}  ({title})", arm.name))
@@ -69,7 +85,8 @@ fn flow(text: &mut String, structure: &Structure, place: &str, depth: usize) {
     let ids: Vec<_> = (0..structure.stages.len()).map(|index| format!("{place}{index}")).collect();
     for (id, stage) in ids.iter().zip(&structure.stages) {
         let label = label(&format!("{} {}", stage.name, kind(stage)));
-        if stage.brain.is_none() && stage.arms.is_empty() {
+        let parts = parts(stage);
+        if stage.brain.is_none() && parts.is_empty() {
             _ = writeln!(text, "{indent}{id}{}", shape(stage.kind, &label));
             continue;
         }
@@ -77,9 +94,9 @@ fn flow(text: &mut String, structure: &Structure, place: &str, depth: usize) {
         if let Some(brain) = &stage.brain {
             flow(text, brain, &format!("{id}_"), depth + 1);
         }
-        for (index, arm) in stage.arms.iter().enumerate() {
-            let (id, indent, label) = (format!("{id}_{index}"), "  ".repeat(depth + 1), self::label(&arm_title(arm)));
-            match &arm.brain {
+        for (index, (title, brain)) in parts.into_iter().enumerate() {
+            let (id, indent, label) = (format!("{id}_{index}"), "  ".repeat(depth + 1), self::label(&title));
+            match brain {
                 Some(brain) => {
                     _ = writeln!(text, "{indent}subgraph {id}[\"{label}\"]");
                     flow(text, brain, &format!("{id}_"), depth + 2);

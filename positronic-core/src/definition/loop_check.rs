@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::LoopDefinition;
+use super::loop_stage::fits;
 use crate::error::{Error, Result};
 use crate::record::{ToolId, ToolSet};
 
@@ -15,18 +16,14 @@ impl LoopDefinition {
     /// An [`Error`] for the first name that no tool has, now or later. The tools of the other names are marked nevertheless.
     pub fn mark_exits(&mut self) -> Result<()> {
         let mut unknown = None;
+        let offered: Vec<_> = self.plugins.iter().flat_map(|(instance, plugin)| plugin.tool_names(instance)).collect();
+        // A name that ends in `*` says too little here: the plugin says in each iteration what may still come.
+        let offered = offered.iter().filter(|name| !name.ends_with('*'));
+        let later: Vec<_> =
+            self.later.iter().chain(offered).filter(|name| !self.tools.contains_key(name.as_str())).collect();
         for name in &self.exit_on {
-            let prefix = name.strip_suffix('*');
-            let named = |id: &ToolId| match prefix {
-                Some(prefix) => id.as_str().starts_with(prefix),
-                None => id.as_str() == name,
-            };
-            let may_come = |later: &String| match later.strip_suffix('*') {
-                Some(prefix) => name.starts_with(prefix),
-                None => later == name,
-            };
-            let mut found = prefix.is_some() || self.later.iter().any(may_come);
-            for (_, tool) in self.tools.iter_mut().filter(|(id, _)| named(id)) {
+            let mut found = name.ends_with('*') || later.iter().any(|later| fits(later, name));
+            for (_, tool) in self.tools.iter_mut().filter(|(id, _)| fits(name, id.as_str())) {
                 Arc::make_mut(tool).decl.flags.exit = true;
                 found = true;
             }
@@ -35,12 +32,9 @@ impl LoopDefinition {
             }
         }
         let Some(name) = unknown else { return Ok(()) };
-        let later = self.later.iter().filter(|later| !self.tools.contains_key(later.as_str()));
-        let known: Vec<_> = self.tools.keys().map(ToolId::as_str).chain(later.map(String::as_str)).collect();
-        let known = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
-        let known =
-            if known.is_empty() { "the loop has no tool".to_owned() } else { format!("the loop's tools are {known}") };
-        Err(Error::new(format!("`exit_on` names `{name}`, but {known}")))
+        let known: Vec<_> =
+            self.tools.keys().map(ToolId::as_str).chain(later.into_iter().map(String::as_str)).collect();
+        Err(Error::new(format!("`exit_on` names `{name}`, but {}", tools_of_loop(&known))))
     }
 
     /// Returns whether only an exit tool ends the loop. A loop that has had an exit tool, or names one that may come, still does not end
@@ -79,4 +73,13 @@ impl LoopDefinition {
         }
         Ok(())
     }
+}
+
+/// Lists the tools of a loop for an error.
+pub(crate) fn tools_of_loop<T: AsRef<str>>(names: &[T]) -> String {
+    if names.is_empty() {
+        return "the loop has no tool".to_owned();
+    }
+    let names = names.iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>().join(", ");
+    format!("the loop's tools are {names}")
 }

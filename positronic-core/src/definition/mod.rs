@@ -9,6 +9,7 @@ mod argument_repair;
 mod document;
 mod guard;
 mod loop_check;
+mod loop_stage;
 mod plugin;
 mod scope;
 mod stage;
@@ -35,16 +36,18 @@ pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
 pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
 pub use guard::{CheckFn, CheckedAnswer, CheckedInput, CheckedValue, LoopGuard, LoopGuardCheck, Verdict};
+pub(crate) use loop_check::tools_of_loop;
+pub use loop_stage::{ConfigureFn, LoopStage};
 pub use plugin::{AnyPlugin, Hook, Inspected, Invocation, NextCall, PluginName, StateOwner};
 pub use scope::{AnyServices, Link, NewChild, Scope};
 pub use stage::{
-    ArmBody, ArmDefinition, BeginGroupFn, BeginWaitFn, BranchStage, ChooseFn, ConfigureFn, FinishGroupFn, FinishWaitFn,
-    GroupBrains, GroupResults, GroupStage, GuardFn, IsDoneFn, RepeatStage, RetriedFn, StageBody, StageDefinition,
-    StepFn, Tries, WaitStage,
+    ArmBody, ArmDefinition, BeginGroupFn, BeginWaitFn, BranchStage, ChooseFn, FinishGroupFn, FinishWaitFn, GroupBrains,
+    GroupResults, GroupStage, GuardFn, IsDoneFn, RepeatStage, RetriedFn, StageBody, StageDefinition, StepFn, Tries,
+    WaitStage,
 };
 pub(crate) use start_on::RunInput;
 pub use start_on::StartOn;
-pub use structure::{ArmStructure, StageStructure, Structure};
+pub use structure::{ArmStructure, StageStructure, Structure, ToolStructure};
 
 /// An untyped brain.
 #[derive(Clone)]
@@ -381,7 +384,7 @@ impl BrainDefinition {
     #[must_use]
     pub fn takes_caller_tools(&self) -> bool {
         let nested = |stage: &StageDefinition| stage.body.brains().any(|nested| nested.definition.takes_caller_tools());
-        self.stages.iter().any(|stage| stage.caller_tools || nested(stage))
+        self.stages.iter().any(|stage| stage.body.as_loop().is_some_and(|stage| stage.caller_tools) || nested(stage))
     }
 
     /// Finds a stage by name.

@@ -23,6 +23,9 @@ pub trait AnyPlugin: Send + Sync {
     /// Returns the plugin's name, without that of an instance.
     fn name(&self) -> &'static str;
 
+    /// Lists the tools that it can offer in any iteration, as it names them in a loop where it has the name `instance`.
+    fn tool_names(&self, instance: &str) -> Vec<String>;
+
     /// Returns the state with which the plugin begins; the size limit is in bytes.
     fn initial(&self, max_bytes: usize) -> Result<Option<PluginDocument>>;
 

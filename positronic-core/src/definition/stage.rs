@@ -8,7 +8,7 @@ use derive_where::derive_where;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{LoopDefinition, NestedDefinition, Scope, StateFn, StateValue};
+use super::{LoopStage, NestedDefinition, Scope, StateFn, StateValue};
 use crate::error::{Error, Result};
 use crate::record::{ArmShape, Failure, StageKind, StageShape, Timestamp, WaitDeadline, WaitSpec};
 
@@ -23,13 +23,6 @@ pub struct StageDefinition {
     pub undo: Option<StepFn>,
     /// How it is tried.
     pub tries: Tries,
-    /// Whether a loop takes tools of the run's caller.
-    pub caller_tools: bool,
-    /// How long a call of one of them waits for its result.
-    pub caller_timeout: Option<Duration>,
-    /// The webhooks for which the tools of a loop wait, as its author declares them. Each iteration makes the tools, so nothing else says
-    /// so before a run.
-    pub tool_webhooks: Vec<String>,
 }
 
 /// The work of a stage.
@@ -40,7 +33,7 @@ pub enum StageBody {
     /// Asks a model, and computes the next state from its answer.
     Prompt(StepFn),
     /// Lets a model call tools.
-    Loop(ConfigureFn),
+    Loop(LoopStage),
     /// Runs another brain.
     Brain(NestedDefinition),
     /// Waits for an answer or a time.
@@ -248,18 +241,17 @@ pub type FinishWaitFn = Arc<dyn Fn(&StateValue, Option<(u32, &Value)>) -> Result
 /// Computes the next state of a brain.
 pub type StepFn = Arc<dyn Fn(Scope) -> BoxFuture<'static, Result<Value>> + Send + Sync>;
 
-/// Configures an iteration of a loop.
-pub type ConfigureFn = Arc<dyn Fn(Scope) -> Result<LoopDefinition> + Send + Sync>;
-
 impl StageDefinition {
     /// Returns the stage as recorded in its brain's first event.
     #[must_use]
     pub fn shape(&self) -> StageShape {
         let brain = self.body.nested(None).map(|nested| nested.definition.fingerprint());
-        let webhooks = self.body.webhooks().to_vec();
+        let webhooks = self.body.as_wait().map_or_else(Vec::new, |wait| wait.webhooks.clone());
         let arms = self.body.arms().iter().map(ArmDefinition::shape).collect();
         let rounds = self.body.as_repeat().map_or(0, |repeat| repeat.rounds);
-        let (undo, kind, caller_tools) = (self.undo.is_some(), self.body.kind(), self.caller_tools);
+        let (undo, kind) = (self.undo.is_some(), self.body.kind());
+        let (caller_tools, caller_timeout) =
+            self.body.as_loop().map_or((false, None), |stage| (stage.caller_tools, stage.caller_timeout));
         // The worker limits the tries of a step, and its code is read again for each.
         let timeout = self.tries.timeout.filter(|_| !kind.is_step());
         StageShape {
@@ -270,21 +262,21 @@ impl StageDefinition {
             undo,
             timeout,
             caller_tools,
-            caller_timeout: self.caller_timeout,
+            caller_timeout,
             ..StageShape::new(&self.name, kind)
         }
-    }
-
-    /// Returns the webhooks for which the stage waits, and those for which the tools of a loop wait, as its author declares them.
-    #[must_use]
-    pub fn webhooks(&self) -> Vec<String> {
-        [self.body.webhooks(), &self.tool_webhooks].concat()
     }
 }
 
 impl StageBody {
-    fn webhooks(&self) -> &[String] {
-        self.as_wait().map_or(&[], |wait| &wait.webhooks)
+    /// Returns the webhooks for which the stage waits, or those for which the tools of a loop wait, as its author declares them.
+    #[must_use]
+    pub fn webhooks(&self) -> &[String] {
+        match self {
+            Self::Wait(wait) => &wait.webhooks,
+            Self::Loop(stage) => &stage.webhooks,
+            _ => &[],
+        }
     }
 
     /// Returns the stage's kind.
@@ -312,11 +304,11 @@ impl StageBody {
         }
     }
 
-    /// Returns the configuration of a loop.
+    /// Returns a loop.
     #[must_use]
-    pub const fn as_loop(&self) -> Option<&ConfigureFn> {
+    pub const fn as_loop(&self) -> Option<&LoopStage> {
         match self {
-            Self::Loop(configure) => Some(configure),
+            Self::Loop(stage) => Some(stage),
             _ => None,
         }
     }

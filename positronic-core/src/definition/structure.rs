@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{ArmDefinition, BrainDefinition, StageDefinition};
-use crate::record::{StageKind, StageShape, WaitSpec};
+use super::{ArmDefinition, BrainDefinition, StageDefinition, ToolBody, ToolDefinition};
+use crate::record::{StageKind, StageShape, ToolDecl, WaitSpec};
 
 /// The structure of a brain: its stages, and the brains that they run.
 ///
-/// The tools of a loop are not part of it: its closure decides on them before each iteration.
+/// The tools that a loop's closure adds are not part of it: it decides on them before each iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Structure {
@@ -35,6 +35,9 @@ pub struct StageStructure {
     /// The arms of a branch, or the brains of a group that has several, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<ArmStructure>,
+    /// The tools that a loop has in every iteration, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolStructure>,
     /// The webhooks for which it waits; `reply` for a person's reply. Of a loop, those for which its tools wait, as its author declares them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<String>,
@@ -57,6 +60,35 @@ pub struct ArmStructure {
     pub brain: Option<Structure>,
 }
 
+/// One tool that a loop has in every iteration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ToolStructure {
+    /// Its name, unique within the loop.
+    pub name: String,
+    /// The description for the model.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Whether a call can need the approval of a person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approval: bool,
+    /// Whether a successful call can end the loop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exit: bool,
+    /// The brain that it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brain: Option<Structure>,
+}
+
+impl StageStructure {
+    /// Lists the brains that it runs: its own, those of its arms, those of its tools.
+    pub fn brains(&self) -> impl Iterator<Item = &Structure> {
+        let arms = self.arms.iter().filter_map(|arm| arm.brain.as_ref());
+        let tools = self.tools.iter().filter_map(|tool| tool.brain.as_ref());
+        self.brain.iter().chain(arms).chain(tools)
+    }
+}
+
 impl Structure {
     /// Returns the webhooks for which the stages wait, also those of nested brains, each with the names of the stages that lead to it.
     #[must_use]
@@ -71,7 +103,7 @@ impl Structure {
             let at = if outer.is_empty() { stage.name.clone() } else { format!("{outer}/{}", stage.name) };
             let webhooks = stage.webhooks.iter().filter(|name| !is_reserved(name));
             waits.extend(webhooks.map(|name| (at.clone(), name.as_str())));
-            for brain in stage.brain.iter().chain(stage.arms.iter().filter_map(|arm| arm.brain.as_ref())) {
+            for brain in stage.brains() {
                 brain.collect_waits(&at, waits);
             }
         }
@@ -95,10 +127,31 @@ impl BrainDefinition {
 impl StageDefinition {
     fn structure(&self) -> StageStructure {
         let StageShape { name, kind, rounds, undo, .. } = self.shape();
-        let webhooks = self.webhooks();
+        let webhooks = self.body.webhooks().to_vec();
+        let tools = self
+            .body
+            .as_loop()
+            .map_or_else(Vec::new, |stage| stage.tools.values().map(|tool| tool.structure()).collect());
         let brain = self.body.nested(None).map(|nested| nested.definition.structure());
         let arms = self.body.arms().iter().map(ArmDefinition::structure).collect();
-        StageStructure { name, kind, brain, arms, webhooks, rounds: (rounds > 0).then_some(rounds), undo }
+        StageStructure { name, kind, brain, arms, tools, webhooks, rounds: (rounds > 0).then_some(rounds), undo }
+    }
+}
+
+impl ToolDefinition {
+    fn structure(&self) -> ToolStructure {
+        let ToolDecl { id, description, flags, .. } = &self.decl;
+        let brain = match &self.body {
+            ToolBody::Brain(nested) => Some(nested.definition.structure()),
+            ToolBody::Function { .. } => None,
+        };
+        ToolStructure {
+            name: id.to_string(),
+            description: description.clone(),
+            approval: self.gate.is_some(),
+            exit: flags.exit,
+            brain,
+        }
     }
 }
 

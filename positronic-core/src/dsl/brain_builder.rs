@@ -14,8 +14,8 @@ use super::stages::{Tried, Untried};
 use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
-    BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, Tries, decode, encode, encode_state,
-    read_value, recordable,
+    BrainDefinition, LoopStage, NestedDefinition, StageBody, StageDefinition, StateValue, Tries, decode, encode,
+    encode_state, read_value, recordable,
 };
 use crate::error::Error;
 use crate::record::{Budget, Path};
@@ -370,15 +370,7 @@ fn with_stage(definition: Arc<BrainDefinition>, name: &str, body: StageBody) -> 
         usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
     }
     let (name, tries) = (name.to_owned(), Tries::of(body.kind()));
-    definition.stages.push(StageDefinition {
-        name,
-        body,
-        undo: None,
-        tries,
-        caller_tools: false,
-        caller_timeout: None,
-        tool_webhooks: Vec::new(),
-    });
+    definition.stages.push(StageDefinition { name, body, undo: None, tries });
     Arc::new(definition)
 }
 
@@ -388,6 +380,15 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
         self.with(|definition| {
             if let Some(last) = definition.stages.last_mut() {
                 change(last);
+            }
+        })
+    }
+
+    /// Changes the last stage, a loop.
+    pub(super) fn with_loop(self, change: impl FnOnce(&mut LoopStage)) -> Self {
+        self.with_last(|last| {
+            if let StageBody::Loop(stage) = &mut last.body {
+                change(stage);
             }
         })
     }

@@ -9,6 +9,7 @@ use indexmap::map::Entry;
 use serde_json::Value;
 
 use super::brain::IntoBrain;
+use super::loop_plugin::two_plugins;
 use super::plugin::Plugin;
 use super::services::{Services, Within};
 use super::tool::{IntoTool, ToolBuilder};
@@ -190,12 +191,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         let plugin = plugin.erased();
         match self.definition.plugins.entry(plugin.name) {
             Entry::Vacant(entry) => _ = entry.insert(plugin.plugin),
-            Entry::Occupied(entry) => {
-                let name = entry.key();
-                usage_panic(&format!(
-                    "the loop has two plugins named `{name}`; name one of them with `plugin(…).named(\"…\")`"
-                ));
-            }
+            Entry::Occupied(entry) => two_plugins(entry.key()),
         }
         self
     }
@@ -224,7 +220,8 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
 
     /// Marks tools as exit tools by name, including those of plugins, also where a plugin offers them later, such as the tools of a
     /// toolset that is not active yet. A name that ends in `*` matches by prefix, and may match nothing. Any other unknown name fails
-    /// the loop.
+    /// the loop when its first iteration begins. [`BrainBuilder::exit_on`](super::BrainBuilder::exit_on), for tools that every iteration has,
+    /// finds one when the brain is built.
     pub fn exit_on<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
         self.definition.exit_on.extend(names.into_iter().map(str::to_owned));
         self

@@ -109,6 +109,12 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for LoopPlugin<O, S, V> 
     }
 }
 
+/// Panics at the author's line.
+#[track_caller]
+pub(super) fn two_plugins(name: &str) -> ! {
+    usage_panic(&format!("the loop has two plugins named `{name}`; name one of them with `plugin(…).named(\"…\")`"))
+}
+
 struct Typed<P, O, S, V> {
     plugin: P,
     types: PhantomData<fn(O, S, V)>,
@@ -126,6 +132,11 @@ impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> Typed<P, O, S, V> {
 impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Typed<P, O, S, V> {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn tool_names(&self, instance: &str) -> Vec<String> {
+        let prefix = instance.strip_suffix(Self::NAME).unwrap_or_default();
+        self.plugin.tool_names(&|name| format!("{prefix}{name}"))
     }
 
     fn initial(&self, max_bytes: usize) -> Result<Option<PluginDocument>> {

@@ -61,7 +61,7 @@ mod trait_bounds;
 mod usage_panic;
 mod wait;
 
-pub use crate::definition::{ArmStructure, StageStructure, Structure, Verdict};
+pub use crate::definition::{ArmStructure, StageStructure, Structure, ToolStructure, Verdict};
 pub use actions::{Act, Actions};
 pub use around::{CallAround, CallReply};
 pub use brain::{Brain, IntoBrain, Runnable};

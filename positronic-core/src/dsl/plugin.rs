@@ -104,6 +104,14 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
     /// Returns the initial state.
     fn initial(&self) -> Self::State;
 
+    /// Lists the tools that the plugin can offer in any iteration, so that a loop's `exit_on` knows them before it offers them. `own` gives
+    /// the name in the loop of a tool of the plugin's own; tools of the brain keep theirs. A name that ends in `*` stands for all that
+    /// begin so.
+    fn tool_names(&self, own: &dyn Fn(&str) -> String) -> Vec<String> {
+        _ = own;
+        Vec::new()
+    }
+
     /// Adds tools, context and state changes to an iteration. It may wait for I/O.
     ///
     /// # Errors
@@ -278,8 +286,9 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
         tools.into_iter().try_for_each(|tool| self.add(Arc::clone(&tool.definition)))
     }
 
-    /// Names tools that the plugin does not offer in this iteration and may offer in a later one, so that the loop's
-    /// [`exit_on`](super::Loop::exit_on) knows them. A name that ends in `*` stands for all names that begin so.
+    /// Names tools that the plugin does not offer in this iteration and may offer in a later one, and that
+    /// [`tool_names`](Plugin::tool_names) does not list one by one, so that [`exit_on`](super::Loop::exit_on) knows them. A name that ends in
+    /// `*` stands for all names that begin so.
     pub fn later_tools<N: Into<String>>(&mut self, names: impl IntoIterator<Item = N>) {
         self.definition.later.extend(names.into_iter().map(Into::into));
     }

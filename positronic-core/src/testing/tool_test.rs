@@ -123,10 +123,11 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
         B: IntoBrain<Options = O, Services: Requirement<Services = V>>,
     {
         let definition = brain.definition();
-        let Some(configure) = definition.stage(stage).and_then(|stage| stage.body.as_loop()) else {
-            return Err(Error::new(format!("the brain `{}` has no loop named `{stage}`", definition.title)));
+        let path = Path::root().stage(stage);
+        let Some(stage) = definition.stage(stage).and_then(|stage| stage.body.as_loop()) else {
+            return Err(Error::new(format!("the brain `{}` has no loop named `{path}`", definition.title)));
         };
-        let mut configured = configure(self.scope(Path::root().stage(stage), Arc::default())?)?;
+        let mut configured = stage.configured(self.scope(path, Arc::default())?)?;
         if configured.plugins.is_empty() {
             configured.mark_exits()?;
         }

@@ -62,7 +62,7 @@ fn chat(config: Loop<(), Vec<String>>) -> Loop<(), Vec<String>> {
 
 fn support(
     modes: impl Fn() -> Modes<Vec<String>> + Send + Sync + 'static,
-) -> BrainBuilder<(), Vec<String>, NoServices, Staged<Timed>> {
+) -> BrainBuilder<(), Vec<String>, NoServices, Staged<Timed<Vec<String>>>> {
     brain("Support")
         .state(Vec::new())
         .r#loop("Chat", move |cx| chat(cx.system("You are a support agent.")).plugin(modes()))

@@ -12,20 +12,23 @@ import { requestForm } from '../parts/request.js';
 const { a, b, button, code, div, h1, h2, header, li, nav, ol, p, section, small, span, ul } = tags;
 const SHAPES = { loop: 'retry', brain: 'brain', prompt: 'model', loop_to: 'retry', wait: 'clock', guard: 'flag' };
 /** What a tool does to the world or to its loop, as `[icon, words]`. */
-const FLAGS = { exit: ['exit', 'ends the loop'], destructive: ['warn', 'destructive'], brain: ['brain', 'a brain'], read_only: ['tool', 'read only'] };
+const FLAGS = { approval: ['person', 'can need an approval'], exit: ['exit', 'ends the loop'], destructive: ['warn', 'destructive'], brain: ['brain', 'a brain'], read_only: ['tool', 'read only'] };
 
-/** The tools of a loop, as the run that is named below them was offered them. */
+/** The tools of a loop: those that it always has, and others that the run that is named below them was offered. */
 const toolsOf = (tools) => ul.toolsOf(tools.map(({ id, description, flags }) => {
   const [shape, text] = FLAGS[Object.keys(FLAGS).find((name) => flags?.[name])] ?? ['tool', ''];
   return li({ key: id, title: description, class: flags?.destructive && 'wait' }, icon(shape), span.mono(id), small(text));
 }));
+const always = ({ name, description, approval, exit, brain }) => ({ id: name, description, flags: { approval, exit, brain } });
 /** The stages of a brain in their order, with the brains that they run and the tools of their loops. */
-const stagesOf = ({ stages }, tools, path = '') => ol.flow(stages.map(({ name, kind, brain, arms, webhooks, rounds }) => {
+const stagesOf = ({ stages }, offered, path = '') => ol.flow(stages.map(({ name, kind, brain, arms = [], tools = [], webhooks, rounds }) => {
   const at = path + name;
-  return li({ key: name, class: (brain || arms || tools[at]) && 'group' },
+  const known = [...tools.map(always), ...(offered[at] ?? []).filter(({ id }) => !tools.some((tool) => tool.name === id))];
+  const brains = [...arms, ...tools.filter((tool) => tool.brain)];
+  return li({ key: name, class: (brain || brains.length > 0 || known.length > 0) && 'group' },
     div(kind !== 'step' && [icon(SHAPES[kind] ?? 'run'), ' '], b(name), small(' ', kind.replace('_', ' to '), brain && brain.title !== name && ` ${brain.title}`, rounds && `, at most ${rounds} rounds`)),
-    webhooks?.length > 0 && small(icon('hook'), ` waits for ${webhooks.join(' or ')}`), tools[at] && toolsOf(tools[at]),
-    brain && stagesOf(brain, tools, `${at}/`), arms && ul.arms(arms.map((arm) => li({ key: arm.name }, small('→ '), b(arm.name), arm.brain && stagesOf(arm.brain, tools, `${at}/`)))));
+    webhooks?.length > 0 && small(icon('hook'), ` waits for ${webhooks.join(' or ')}`), known.length > 0 && toolsOf(known),
+    brain && stagesOf(brain, offered, `${at}/`), brains.length > 0 && ul.arms(brains.map((arm) => li({ key: arm.name }, small('→ '), b(arm.name), arm.brain && stagesOf(arm.brain, offered, `${at}/`)))));
 }));
 
 /** The tools that each loop of a run was offered: a brain says them when it runs only. Rounds and members of groups are one loop. */

@@ -70,6 +70,10 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
         McpState::default()
     }
 
+    fn tool_names(&self, _: &dyn Fn(&str) -> String) -> Vec<String> {
+        self.servers.iter().flat_map(offered).collect()
+    }
+
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, McpState>) -> Result<()> {
         if let Some(iteration) = cx.missing_tools() {
             for server in &self.servers {
@@ -89,8 +93,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
                 Err(error) if server.options().optional => {
                     tracing::warn!(server = server.name(), %error, "a loop continues without an MCP server");
                     cx.state.servers.remove(server.name());
-                    let renamed = server.options().renamed.iter().map(|(_, name)| name.clone());
-                    cx.later_tools(renamed.chain([names_of(server.name())]));
+                    cx.later_tools(offered(server));
                     _ = writeln!(away, "The tools of `{}` are not available now.", server.name());
                     continue;
                 }
@@ -115,4 +118,10 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
         }
         Ok(())
     }
+}
+
+/// Returns the names that the tools of a server can have in a loop.
+fn offered(server: &McpServer) -> impl Iterator<Item = String> {
+    let renamed = server.options().renamed.iter().map(|(_, name)| name.clone());
+    renamed.chain([names_of(server.name())])
 }

@@ -4,12 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::tries::{EndsInLoop, Timed};
-use crate::definition::{Scope, StageBody};
+use crate::definition::{LoopStage, Scope, StageBody, tools_of_loop};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::LoopContext;
 use crate::dsl::r#loop::Loop;
+use crate::dsl::loop_plugin::two_plugins;
+use crate::dsl::plugin::Plugin;
 use crate::dsl::services::{Requirement, Services};
+use crate::dsl::tool::IntoTool;
 use crate::dsl::trait_bounds::{Options, Payload, State};
+use crate::dsl::usage_panic::usage_panic;
 use crate::dsl::wait::Webhook;
 use crate::error::Result;
 
@@ -61,7 +65,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
-    pub fn r#loop<F, L>(self, name: &str, configure: F) -> BrainBuilder<O, S, V, P::Next<Timed>>
+    pub fn r#loop<F, L>(self, name: &str, configure: F) -> BrainBuilder<O, S, V, P::Next<Timed<S>>>
     where
         F: Fn(LoopContext<O, S, V::Services>) -> L + Send + Sync + 'static,
         L: IntoLoop<O, S, V::Services>,
@@ -72,11 +76,106 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             let link = Arc::clone(&scope.link);
             configure(LoopContext::new(scope)?).into_loop()?.into_definition(&declared, &*link)
         };
-        self.stage(name, StageBody::Loop(Arc::new(configured)))
+        self.stage(name, StageBody::Loop(LoopStage::new(Arc::new(configured))))
     }
 }
 
 impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> {
+    /// Gives the loop before it tools in every iteration, before those that its closure adds. They are built once, with the brain, so
+    /// [`Brain::structure`](crate::dsl::Brain::structure), `positronic show`, the API and the inspector list them before any run.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// fn refund() -> Tool<u32> {
+    ///     Tool::new("refund", |t| t.approve("money").execute(async |_: NoArgs, cx| Ok(format!("paid {}", *cx.state))))
+    /// }
+    ///
+    /// let desk = brain("Desk").state(12_u32).r#loop("Chat", |cx| cx.system("Help the customer.")).tools([refund()]).build();
+    /// assert_eq!(desk.structure().stages[0].tools[0].name, "refund");
+    /// ```
+    ///
+    /// Tools that depend on the state belong in the closure ([`Loop::tools`]).
+    ///
+    /// # Panics
+    ///
+    /// If it has given the loop a tool with one of these names already.
+    #[track_caller]
+    pub fn tools<T: IntoTool<O, P::State, V::Services>>(self, tools: impl IntoIterator<Item = T>) -> Self
+    where
+        P: EndsInLoop,
+    {
+        let mut taken = None;
+        let builder = self.with_loop(|stage| {
+            for tool in tools {
+                let tool = tool.into_tool().definition;
+                let id = tool.decl.id.clone();
+                if stage.tools.insert(id.clone(), tool).is_some() {
+                    taken = Some(id);
+                }
+            }
+        });
+        if let Some(id) = taken {
+            usage_panic(&format!("the loop has two tools named `{id}`; give one of them another name"));
+        }
+        builder
+    }
+
+    /// Gives the loop before it a plugin in every iteration, before those that its closure adds.
+    ///
+    /// # Panics
+    ///
+    /// If it has given the loop a plugin with this name already; see [`LoopPlugin::named`](crate::dsl::LoopPlugin::named).
+    #[track_caller]
+    pub fn plugin(self, plugin: impl Plugin<O, P::State, V::Services>) -> Self
+    where
+        P: EndsInLoop,
+    {
+        let plugin = plugin.erased();
+        let (name, mut is_taken) = (plugin.name.clone(), false);
+        let builder = self.with_loop(|stage| is_taken = stage.plugins.insert(plugin.name, plugin.plugin).is_some());
+        if is_taken {
+            two_plugins(&name);
+        }
+        builder
+    }
+
+    /// Marks tools of the loop before it as exit tools by name: those that [`tools`](Self::tools) has given it, and those that its
+    /// plugins ([`plugin`](Self::plugin)) can offer in any iteration. A name that ends in `*` stands for all that begin so.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// fn escalate() -> Tool { Tool::new("escalate", |t| t.execute(async |_: NoArgs, _| Ok("a colleague will call"))) }
+    ///
+    /// let desk = brain("Desk").r#loop("Chat", |cx| cx.system("Help the customer.")).tools([escalate()]).exit_on(["escalate"]);
+    /// # let _ = desk;
+    /// ```
+    ///
+    /// Tools that the closure adds are unknown before a run; [`Loop::exit_on`] names these.
+    ///
+    /// # Panics
+    ///
+    /// If none of these tools has such a name.
+    #[track_caller]
+    pub fn exit_on<'n>(self, names: impl IntoIterator<Item = &'n str>) -> Self
+    where
+        P: EndsInLoop,
+    {
+        let mut unknown = None;
+        let builder = self.with_loop(|stage| {
+            let marked = names.into_iter().try_for_each(|name| stage.mark_exit(name).map_err(|known| (name, known)));
+            unknown = marked.err();
+        });
+        if let Some((name, known)) = unknown {
+            usage_panic(&format!(
+                "`exit_on` names `{name}`, but {}; call `.tools(…)` or `.plugin(…)` before it",
+                tools_of_loop(&known)
+            ));
+        }
+        builder
+    }
+
     /// Lets the loop before it take tools of the run's caller: a message to the run gives them
     /// ([`UserMessage::caller_tools`](crate::record::UserMessage::caller_tools)), the model sees them beside the loop's own, and a call of one waits
     /// for the caller's result, for as long as it takes; [`caller_tools_within`](Self::caller_tools_within) sets a limit. The arguments are checked
@@ -95,7 +194,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     where
         P: EndsInLoop,
     {
-        self.with_last(|last| (last.caller_tools, last.caller_timeout) = (true, None))
+        self.with_loop(|stage| (stage.caller_tools, stage.caller_timeout) = (true, None))
     }
 
     /// Lets the loop before it take tools of the run's caller, as [`caller_tools`](Self::caller_tools), and ends a call without a result after a
@@ -114,10 +213,10 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     where
         P: EndsInLoop,
     {
-        self.with_last(|last| (last.caller_tools, last.caller_timeout) = (true, Some(time)))
+        self.with_loop(|stage| (stage.caller_tools, stage.caller_timeout) = (true, Some(time)))
     }
 
-    /// Declares a webhook for which tools of the loop before it wait. Each iteration makes the tools, so without it only a run shows
+    /// Declares a webhook for which tools of the loop before it wait: the waits of a tool are code, so without it only a run shows
     /// that. [`Brain::structure`](crate::dsl::Brain::structure), `positronic show` and the API list it, and a project that lists its webhooks
     /// has it or does not start.
     ///
@@ -144,9 +243,9 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
         P: EndsInLoop,
     {
         let name = webhook.name();
-        self.with_last(|last| {
-            if !last.tool_webhooks.iter().any(|known| known == name) {
-                last.tool_webhooks.push(name.to_owned());
+        self.with_loop(|stage| {
+            if !stage.webhooks.iter().any(|known| known == name) {
+                stage.webhooks.push(name.to_owned());
             }
         })
     }

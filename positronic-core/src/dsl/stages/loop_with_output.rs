@@ -8,7 +8,7 @@ use derive_where::derive_where;
 use serde_json::Value;
 
 use super::tries::Timed;
-use crate::definition::{ExitFn, Scope, StageBody, StateValue, encode_state, read_value};
+use crate::definition::{ExitFn, LoopStage, Scope, StageBody, StateValue, encode_state, read_value};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::{LoopContext, ToolContext};
 use crate::dsl::r#loop::Loop;
@@ -132,7 +132,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         name: &str,
         configure: F,
         next: impl Fn(S, T) -> S2 + Send + Sync + 'static,
-    ) -> BrainBuilder<O, S2, V, P::Next<Timed>>
+    ) -> BrainBuilder<O, S2, V, P::Next<Timed<S>>>
     where
         T: TypedAnswer,
         F: Fn(LoopContext<O, S, V::Services>) -> L + Send + Sync + 'static,
@@ -160,7 +160,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             }));
             Ok(definition)
         };
-        self.stage(name, StageBody::Loop(Arc::new(configured)))
+        self.stage(name, StageBody::Loop(LoopStage::new(Arc::new(configured))))
     }
 }
 

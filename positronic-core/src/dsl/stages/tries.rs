@@ -1,5 +1,6 @@
 //! The tries of a stage: how often, after which errors, and how long each may take.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +10,16 @@ use serde::de::DeserializeOwned;
 
 use crate::definition::RetriedFn;
 use crate::dsl::brain_builder::{BrainBuilder, Guarded, HasStages, Staged};
+use crate::dsl::trait_bounds::State;
 use crate::error::Error;
 
 /// Marks a last stage that takes `retry` and `timeout`: a step, a prompt, or one that runs brains.
 #[derive(Debug)]
 pub struct Tried(());
 
-/// Marks a last stage that takes `timeout` alone: a loop.
-#[derive(Debug)]
-pub struct Timed(());
+/// Marks a last stage that takes `timeout` alone: a loop, whose tools see the state `S`.
+#[derive_where(Debug)]
+pub struct Timed<S = ()>(PhantomData<fn(S)>);
 
 /// Marks a last stage that takes neither `retry` nor `timeout`: a guard or a wait.
 #[derive(Debug)]
@@ -43,20 +45,27 @@ pub trait EndsInTimed: HasStages {}
 
 /// A phase of a builder whose last stage is a loop.
 #[diagnostic::on_unimplemented(
-    message = "`caller_tools` and `waits_for` follow a loop",
+    message = "`tools`, `plugin`, `exit_on`, `caller_tools` and `waits_for` follow a loop",
     label = "the last stage of this brain is none",
-    note = "write it right after the `loop` that takes tools of the run's caller, or whose tools wait for the webhook"
+    note = "write it right after the `loop` that it is about"
 )]
-pub trait EndsInLoop: HasStages {}
+pub trait EndsInLoop: HasStages {
+    /// The state that the loop's tools see.
+    type State: State;
+}
 
 impl EndsInTried for Staged<Tried> {}
 impl<E: Serialize + DeserializeOwned + 'static> EndsInTried for Guarded<E, Tried> {}
-impl EndsInLoop for Staged<Timed> {}
-impl<E: Serialize + DeserializeOwned + 'static> EndsInLoop for Guarded<E, Timed> {}
+impl<S: State> EndsInLoop for Staged<Timed<S>> {
+    type State = S;
+}
+impl<E: Serialize + DeserializeOwned + 'static, S: State> EndsInLoop for Guarded<E, Timed<S>> {
+    type State = S;
+}
 impl EndsInTimed for Staged<Tried> {}
-impl EndsInTimed for Staged<Timed> {}
+impl<S> EndsInTimed for Staged<Timed<S>> {}
 impl<E: Serialize + DeserializeOwned + 'static> EndsInTimed for Guarded<E, Tried> {}
-impl<E: Serialize + DeserializeOwned + 'static> EndsInTimed for Guarded<E, Timed> {}
+impl<E: Serialize + DeserializeOwned + 'static, S> EndsInTimed for Guarded<E, Timed<S>> {}
 
 /// How a stage is tried again after an error.
 #[must_use = "`retry` takes it"]

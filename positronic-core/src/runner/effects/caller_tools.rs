@@ -32,7 +32,10 @@ pub(super) fn offer(worker: &Worker, path: &Path, definition: &mut LoopDefinitio
 fn takes(worker: &Worker, path: &Path) -> bool {
     let Some(Segment::Stage(name)) = path.last() else { return false };
     let brain = worker.frames.definition(&path.parent().unwrap_or_default());
-    brain.and_then(|brain| brain.stage(name)).is_some_and(|stage: &StageDefinition| stage.caller_tools)
+    brain
+        .and_then(|brain| brain.stage(name))
+        .and_then(|stage: &StageDefinition| stage.body.as_loop())
+        .is_some_and(|stage| stage.caller_tools)
 }
 
 /// Adds the caller's tools that an iteration was prepared with, after a restart.

@@ -228,8 +228,8 @@ pub(super) fn yielded(worker: &mut Worker, path: &Path) -> crate::Result<LoopDef
         scope.link = Arc::new(worker.link.after(&worker.draft.events));
     }
     let stage = worker.frames.stage(&path.parent().unwrap_or_default(), name);
-    let configure = stage.and_then(StageBody::as_loop).ok_or_else(missing)?;
-    let mut definition = caught_now(|| configure(scope)).map(|definition| overridden(worker, definition))?;
+    let stage = stage.and_then(StageBody::as_loop).ok_or_else(missing)?;
+    let mut definition = caught_now(|| stage.configured(scope)).map(|definition| overridden(worker, definition))?;
     if let Some(brain) = worker.state.owner(path) {
         let frame = worker.state.loop_at(path).filter(|frame| frame.path == *path);
         stay(&mut definition, brain, name, frame);

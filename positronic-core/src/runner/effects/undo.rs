@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::link::RunLink;
-use crate::definition::{AnyServices, BrainDefinition, ConfigureFn, NestedDefinition, Scope, StepFn, ToolBody};
+use crate::definition::{AnyServices, BrainDefinition, LoopStage, NestedDefinition, Scope, StepFn, ToolBody};
 use crate::error::{Error, Result};
 use crate::machine::{RunState, Undoable};
 use crate::record::{EventKind, Path, Segment, Seq};
@@ -81,10 +81,10 @@ impl Undone {
             }
             let called = below.next_if(|next| matches!(next, Segment::Call(..)));
             let nested = match (called, stage.body.as_loop()) {
-                (Some(Segment::Call(iteration, index)), Some(configure)) => {
+                (Some(Segment::Call(iteration, index)), Some(stage)) => {
                     at = at.call(iteration, index);
                     let scope = Scope { services: Arc::clone(&services), ..scope.clone() };
-                    Some(self.called(&at, configure, scope).await?)
+                    Some(self.called(&at, stage, scope).await?)
                 }
                 (Some(Segment::Call(first, index)), None) => {
                     at = at.call(first, index);
@@ -100,14 +100,14 @@ impl Undone {
     }
 
     /// Finds the brain that a model has called, in the configuration of its loop as of then.
-    async fn called(&self, call: &Path, configure: &ConfigureFn, mut scope: Scope) -> Result<NestedDefinition> {
+    async fn called(&self, call: &Path, stage: &LoopStage, mut scope: Scope) -> Result<NestedDefinition> {
         let missing = || missing(&self.undoable.path);
         let then = self.state_at(call).await?;
         let (brain, frame) = then.owner(call).zip(then.loop_at(call)).ok_or_else(missing)?;
         let tool = &then.call(call).ok_or_else(missing)?.tool;
         scope.options = scope.state.with_json(Arc::clone(&brain.options));
         scope.path = frame.path.clone();
-        let definition = configured_again(frame, brain, configure, scope, &self.link).await?;
+        let definition = configured_again(frame, brain, stage, scope, &self.link).await?;
         match definition.tools.get(tool.as_str()).map(|tool| &tool.body) {
             Some(ToolBody::Brain(nested)) => Ok(nested.clone()),
             Some(ToolBody::Function { .. }) | None => Err(missing()),

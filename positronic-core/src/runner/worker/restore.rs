@@ -9,7 +9,7 @@ use super::frames::Frames;
 use super::stop::Stop;
 use super::worker::Worker;
 use crate::definition::{
-    AnyServices, BrainDefinition, ConfigureFn, LoopDefinition, NestedDefinition, Scope, StageDefinition, ToolBody,
+    AnyServices, BrainDefinition, LoopDefinition, LoopStage, NestedDefinition, Scope, StageDefinition, ToolBody,
     ToolDefinition, encode,
 };
 use crate::error::caught_now;
@@ -105,9 +105,9 @@ impl Frames {
                 }
             }
             Ok(())
-        } else if let (Some(loop_at), Some(configure)) = (frame.stage.as_loop(), body.as_loop()) {
+        } else if let (Some(loop_at), Some(stage)) = (frame.stage.as_loop(), body.as_loop()) {
             let scope = self.scope(frame, loop_at.path.clone(), link);
-            self.restore_loop(loop_at, frame, configure, scope, &services, link).await
+            self.restore_loop(loop_at, frame, stage, scope, &services, link).await
         } else {
             Ok(())
         }
@@ -117,7 +117,7 @@ impl Frames {
         &mut self,
         loop_at: &LoopFrame,
         brain: &BrainFrame,
-        configure: &ConfigureFn,
+        stage: &LoopStage,
         scope: Scope,
         services: &AnyServices,
         link: &Arc<RunLink>,
@@ -126,7 +126,7 @@ impl Frames {
         if matches!(loop_at.phase, LoopPhase::Prepare) {
             return Ok(());
         }
-        let yielded = match configured_again(loop_at, brain, configure, scope, link).await {
+        let yielded = match configured_again(loop_at, brain, stage, scope, link).await {
             Ok(yielded) => yielded,
             Err(error) => {
                 self.broken.push((loop_at.path.clone(), error.to_string()));
@@ -173,15 +173,15 @@ impl Frames {
 pub(in crate::runner) async fn configured_again(
     loop_at: &LoopFrame,
     brain: &BrainFrame,
-    configure: &ConfigureFn,
+    stage: &LoopStage,
     mut scope: Scope,
     link: &RunLink,
 ) -> crate::Result<LoopDefinition> {
     scope.state = scope.state.with_json(Arc::clone(&loop_at.seen));
     scope.plugins = loop_at.seen_plugins.clone();
-    let mut yielded = caught_now(|| configure(scope.clone()))?;
-    if let Some(Segment::Stage(stage)) = loop_at.path.last() {
-        stay(&mut yielded, brain, stage, Some(loop_at));
+    let mut yielded = caught_now(|| stage.configured(scope.clone()))?;
+    if let Some(Segment::Stage(name)) = loop_at.path.last() {
+        stay(&mut yielded, brain, name, Some(loop_at));
     }
     scope.link = Arc::new(link.read_only());
     scope.path = loop_at.path.iteration(loop_at.iteration);

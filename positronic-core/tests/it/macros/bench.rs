@@ -69,8 +69,8 @@ pub(crate) fn iteration<B: IntoBrain<Options = ()>>(
     scope: &Scope,
 ) -> LoopDefinition {
     let definition = brain.into_brain().bind(services).definition();
-    let configure = definition.stages.last().unwrap().body.as_loop().unwrap();
-    configure(scope.clone()).unwrap()
+    let stage = definition.stages.last().unwrap().body.as_loop().unwrap();
+    stage.configured(scope.clone()).unwrap()
 }
 
 /// Creates the context that a runner passes to author code.

@@ -105,9 +105,9 @@ fn stages(out: &mut dyn Write, structure: &Structure, depth: usize) -> io::Resul
         if let Some(brain) = &stage.brain {
             stages(out, brain, depth + 1)?;
         }
-        for arm in &stage.arms {
-            writeln!(out, "{indent}  → {}", arm.name)?;
-            if let Some(brain) = &arm.brain {
+        for (title, brain) in diagram::parts(stage) {
+            writeln!(out, "{indent}  → {title}")?;
+            if let Some(brain) = brain {
                 stages(out, brain, depth + 2)?;
             }
         }
