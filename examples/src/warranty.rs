@@ -101,6 +101,15 @@ pub struct Payment {
     pub amount: u32,
 }
 
+/// Looks into the manual. The tool does not depend on the state, so it is made once, with the brain.
+fn manual() -> Tool<String, String> {
+    Tool::new("manual", |t| {
+        t.description("Says what a part endures")
+            .read_only()
+            .execute(async |Look { part }, _| Ok(format!("The {part} endures 100 degrees.")))
+    })
+}
+
 /// Finds the cause of a fault: a loop that ends with a value.
 fn diagnosis() -> Brain<String, Cause> {
     brain("Diagnosis")
@@ -111,15 +120,11 @@ fn diagnosis() -> Brain<String, Cause> {
             |cx| {
                 cx.system("Find out which part is broken. Look into the manual.")
                     .input(cx.state.to_string())
-                    .tool("manual", |t| {
-                        t.description("Says what a part endures")
-                            .read_only()
-                            .execute(async |Look { part }, _| Ok(format!("The {part} endures 100 degrees.")))
-                    })
                     .output::<Cause>()
             },
             |_, cause| cause,
         )
+        .tools([manual()])
         .build()
 }
 

@@ -151,6 +151,14 @@ mod tests {
             .compensate(async |_| Ok(()))
             .repeat("Again", 3, check(), |n| *n, |n, one| n + one, |n| *n > 5)
             .r#loop("Chat", |cx| cx.system("Help."))
+            .tools([
+                Tool::new("check", |t| t.brain(check())),
+                Tool::new("send", |t| {
+                    t.approval(|_: &NoArgs, _| Some("it leaves the house".to_owned()))
+                        .exit()
+                        .execute(async |_: NoArgs, _| Ok("sent"))
+                }),
+            ])
             .waits_for(&webhook::<u32>("payment"));
         outer.definition().structure()
     }
@@ -170,6 +178,9 @@ mod tests {
         ├─ Again  (repeat Check, at most 3 rounds)
         │  └─ Look "closely"  (step)
         └─ Chat  (loop, tools wait for payment)
+           ├→ tool check  (Check)
+           │  └─ Look "closely"  (step)
+           └→ tool send  (can need an approval, ends the loop)
         "#);
     }
 
@@ -191,7 +202,12 @@ mod tests {
           subgraph s4["Again (repeat Check, at most 3 rounds)"]
             s4_0["Look #quot;closely#quot; (step)"]
           end
-          s5(["Chat (loop, tools wait for payment)"])
+          subgraph s5["Chat (loop, tools wait for payment)"]
+            subgraph s5_0["tool check  (Check)"]
+              s5_0_0["Look #quot;closely#quot; (step)"]
+            end
+            s5_1["tool send  (can need an approval, ends the loop)"]
+          end
           s0 --> s1
           s1 --> s2
           s2 --> s3

@@ -34,7 +34,10 @@ impl LoopDefinition {
         let Some(name) = unknown else { return Ok(()) };
         let known: Vec<_> =
             self.tools.keys().map(ToolId::as_str).chain(later.into_iter().map(String::as_str)).collect();
-        Err(Error::new(format!("`exit_on` names `{name}`, but {}", tools_of_loop(&known))))
+        let known = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+        let known =
+            if known.is_empty() { "the loop has no tool".to_owned() } else { format!("the loop's tools are {known}") };
+        Err(Error::new(format!("`exit_on` names `{name}`, but {known}")))
     }
 
     /// Returns whether only an exit tool ends the loop. A loop that has had an exit tool, or names one that may come, still does not end
@@ -73,13 +76,4 @@ impl LoopDefinition {
         }
         Ok(())
     }
-}
-
-/// Lists the tools of a loop for an error.
-pub(crate) fn tools_of_loop<T: AsRef<str>>(names: &[T]) -> String {
-    if names.is_empty() {
-        return "the loop has no tool".to_owned();
-    }
-    let names = names.iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>().join(", ");
-    format!("the loop's tools are {names}")
 }

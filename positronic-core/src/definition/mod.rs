@@ -36,7 +36,6 @@ pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
 pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
 pub use guard::{CheckFn, CheckedAnswer, CheckedInput, CheckedValue, LoopGuard, LoopGuardCheck, Verdict};
-pub(crate) use loop_check::tools_of_loop;
 pub use loop_stage::{ConfigureFn, LoopStage};
 pub use plugin::{AnyPlugin, Hook, Inspected, Invocation, NextCall, PluginName, StateOwner};
 pub use scope::{AnyServices, Link, NewChild, Scope};

@@ -257,6 +257,125 @@ async fn exit_on_star_matches_tools_by_prefix() {
     assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Exited { tool: "desk.leave".to_owned() }));
 }
 
+fn leave() -> Tool {
+    Tool::new("leave", |t| t.description("Leaves").execute(async |_: NoArgs, _| Ok("left")))
+}
+
+fn sets() -> Toolsets {
+    Toolsets::new().set(
+        "desk",
+        "Desk work",
+        [Tool::new("desk.close", |t| t.execute(async |_: NoArgs, _| Ok("closed")))],
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_of_every_iteration_are_in_the_structure_and_can_end_the_loop() {
+    let inner = brain("Inner").step("Look", async |_| Ok(())).wait(
+        "Payment",
+        |w| w.on(webhook::<u32>("paid"), |()| "order-7".to_owned()),
+        |(), _| (),
+    );
+    let visit = || {
+        brain("Visit")
+            .r#loop("Stay", |cx| {
+                cx.system("Stay or leave.").tool("look", |t| t.execute(async |_: NoArgs, _| Ok("seen")))
+            })
+            .tools([leave()])
+            .plugin(sets())
+    };
+    let asks = Tool::new("pay", |t| t.brain(inner).approval(|(), _| Some("money".to_owned())));
+    let built = visit().tools([asks]).exit_on(["leave"]).build();
+
+    let structure = built.structure();
+    let look = json!({"name": "Look", "kind": "step"});
+    let payment = json!({"name": "Payment", "kind": "wait", "webhooks": ["paid"]});
+    let inner = json!({"title": "Inner", "version": 0, "stages": [look, payment]});
+    let leave = json!({"name": "leave", "description": "Leaves", "exit": true});
+    let pay = json!({"name": "pay", "approval": true, "brain": inner});
+    assert_eq!(serde_json::to_value(&structure.stages[0].tools).unwrap(), json!([leave, pay]));
+    assert_eq!(structure.waits(), [("Stay/Payment".to_owned(), "paid")]);
+
+    let play = Play::new([Reply::text("I stay."), Reply::call("leave", json!({}))]);
+    let story = play.run(&visit().exit_on(["leave"]), ()).await;
+    let ended = prompt(&story, "Stay").outcome;
+    assert_eq!(ended, Some(LoopOutcome::Exited { tool: "leave".to_owned() }), "a text does not end it");
+    let last = play.requests().pop().unwrap();
+    let names: Vec<_> = last.tools.tools().iter().map(|tool| tool.id.as_str()).collect();
+    assert_eq!(names, ["leave", "look", "toolset.activate", "toolset.deactivate"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn exit_on_of_a_built_brain_names_a_tool_that_its_plugin_offers_later() {
+    let play =
+        Play::new([Reply::call("toolset_activate", json!({"toolset": "desk"})), Reply::call("desk_close", json!({}))]);
+    let brain = brain("Visit").r#loop("Stay", |cx| cx.system("Stay.")).plugin(sets()).exit_on(["desk.close"]);
+
+    let story = play.run(&brain, ()).await;
+
+    assert_eq!(prompt(&story, "Stay").outcome, Some(LoopOutcome::Exited { tool: "desk.close".to_owned() }));
+}
+
+#[test]
+#[should_panic(
+    expected = "`exit_on` names `desk.closed`, and the tools that the brain gives the loop before it are `leave`, `toolset.activate`, \
+                `toolset.deactivate`, `desk.close`; call `.tools(…)` or `.plugin(…)` first, or `exit_on` in the closure"
+)]
+fn exit_on_name_that_no_tool_can_have_is_found_when_the_brain_is_built() {
+    let stay = brain("Visit").r#loop("Stay", |cx| cx.system("Stay."));
+    _ = stay.tools([leave()]).plugin(sets()).exit_on(["leave", "desk.*", "desk.closed"]);
+}
+
+#[test]
+#[should_panic(
+    expected = "`exit_on` names `leave`, and the tools that the brain gives the loop before it are none; call"
+)]
+fn exit_on_does_not_know_what_the_closure_adds() {
+    _ = brain("Visit").r#loop("Stay", |cx| cx.system("Stay.").tools([leave()])).exit_on(["leave"]);
+}
+
+#[test]
+#[should_panic(expected = "the loop has two tools named `leave`")]
+fn two_tools_of_one_name_are_found_when_the_brain_is_built() {
+    _ = brain("Visit").r#loop("Stay", |cx| cx.system("Stay.")).tools([leave(), leave()]);
+}
+
+#[test]
+#[should_panic(expected = "the loop has two plugins named `toolsets`; name one of them")]
+fn two_plugins_of_one_name_are_found_when_the_brain_is_built() {
+    _ = brain("Visit").r#loop("Stay", |cx| cx.system("Stay.")).plugin(sets()).plugin(sets());
+}
+
+#[tokio::test(start_paused = true)]
+async fn closure_that_adds_a_tool_or_a_plugin_again_fails_the_loop() {
+    let tool = brain("Visit").r#loop("Stay", |cx| cx.system("Stay.").tools([leave()])).tools([leave()]);
+    let plugin = brain("Visit").r#loop("Stay", |cx| cx.system("Stay.").plugin(sets())).plugin(sets());
+    for (brain, named) in
+        [(tool, "the loop has the tool `leave` already"), (plugin, "the loop has the plugin `toolsets` already")]
+    {
+        let story = Play::new([]).run(&brain, ()).await;
+
+        let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+        assert_eq!(failure.code, EndReason::Config);
+        assert!(failure.message.contains(named), "{}", failure.message);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_of_a_loop_with_an_output_see_the_state_before_it() {
+    let count = || Tool::<(), u32>::new("count", |t| t.execute(async |_: NoArgs, cx| Ok(*cx.state)));
+    let play = Play::new([Reply::call("count", json!({})), Reply::call("done", json!({"value": "three"}))]);
+    let brain = brain("Count")
+        .state(3_u32)
+        .loop_to("Work", |cx| cx.system("Count.").output::<String>(), |count, word| format!("{count} is {word}"))
+        .tools([count()]);
+
+    let story = play.run(&brain, ()).await;
+
+    assert_eq!(*story.settled(), Settled::Completed(json!("3 is three")));
+    assert_eq!(results(&story, "Work")[0], success(json!(3)));
+}
+
 #[tokio::test]
 #[should_panic(expected = "the runner has two actions named `finish`; give one of them another name")]
 async fn duplicate_action_names_are_detected_when_added() {

@@ -40,7 +40,8 @@
 //!   }));
 //! ```
 //!
-//! `exit_on` names tools that exist, so the two exits of the sample are tools here.
+//! `exit_on` names tools that exist, so the two exits of the sample are tools here. They are the same in each iteration, so they follow
+//! the loop, and a wrong name in `exit_on` panics when the brain is built.
 
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
@@ -57,8 +58,6 @@ fn support() -> Brain<(), Ticket> {
                 .tool("search_docs", |t| {
                     t.description("Search documentation").execute(async |Query { query }, _| search_docs(&query).await)
                 })
-                .tool("issue_resolved", |t| t.execute(async |_: NoArgs, _| Ok("resolved")))
-                .tool("escalated_to_human", |t| t.execute(async |_: NoArgs, _| Ok("escalated")))
                 .skill("process_refund", |s| {
                     s.description("Handle a customer refund request end-to-end")
                         .brain(refund_processor())
@@ -69,8 +68,12 @@ fn support() -> Brain<(), Ticket> {
                     s.description("Look up the status of a customer order")
                         .execute(async |Order { order_id }, _| order_status(&order_id).await)
                 })
-                .exit_on(["issue_resolved", "escalated_to_human"])
         })
+        .tools([
+            Tool::new("issue_resolved", |t| t.execute(async |_: NoArgs, _| Ok("resolved"))),
+            Tool::new("escalated_to_human", |t| t.execute(async |_: NoArgs, _| Ok("escalated"))),
+        ])
+        .exit_on(["issue_resolved", "escalated_to_human"])
         .build()
 }
 
@@ -85,7 +88,7 @@ async fn skills_are_brains_and_functions() {
 
     insta::assert_snapshot!(loop_events(&complete(&run).await), @r#"
     2 Handle Request LOOP_START "Begin."
-    3 Handle Request/0 LOOP_ITERATION search_docs issue_resolved escalated_to_human process_refund check_order_status
+    3 Handle Request/0 LOOP_ITERATION issue_resolved escalated_to_human search_docs process_refund check_order_status
     4 Handle Request/0 LOOP_MODEL_CALL
     5 Handle Request/0 LOOP_MODEL_RESULT
     6 Handle Request/0.0 LOOP_TOOL_CALL search_docs {"query":"refunds"}

@@ -104,6 +104,14 @@ test('what a group has run many times is folded, in words, and a failure of it i
   page.check();
 });
 
+test('the structure lists the tools that a loop always has before any run', async () => {
+  await page.to('/brains/Warranty', '.flow li');
+  const diagnosis = page.locator('.arms > li', { hasText: 'Diagnosis' });
+  await diagnosis.locator('.toolsOf li', { hasText: 'manual' }).waitFor();
+  assert.equal(await diagnosis.locator('.toolsOf li').first().getAttribute('title'), 'Says what a part endures');
+  page.check();
+});
+
 test('an arrow of the structure stands before the stage that it leads to, and within its panel', async () => {
   for (const width of [1440, 900, 390]) {
     await page.setViewportSize({ width, height: 900 });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::tries::{EndsInLoop, Timed};
-use crate::definition::{LoopStage, Scope, StageBody, tools_of_loop};
+use crate::definition::{LoopStage, Scope, StageBody};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::LoopContext;
 use crate::dsl::r#loop::Loop;
@@ -87,8 +87,8 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     /// ```
     /// use positronic_core::prelude::*;
     ///
-    /// fn refund() -> Tool<u32> {
-    ///     Tool::new("refund", |t| t.approve("money").execute(async |_: NoArgs, cx| Ok(format!("paid {}", *cx.state))))
+    /// fn refund() -> Tool<(), u32> {
+    ///     Tool::new("refund", |t| t.approval(|_, _| Some("money".to_owned())).execute(async |_: NoArgs, cx| Ok(format!("paid {}", *cx.state))))
     /// }
     ///
     /// let desk = brain("Desk").state(12_u32).r#loop("Chat", |cx| cx.system("Help the customer.")).tools([refund()]).build();
@@ -168,9 +168,11 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
             unknown = marked.err();
         });
         if let Some((name, known)) = unknown {
+            let known = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+            let known = if known.is_empty() { "none".to_owned() } else { known };
             usage_panic(&format!(
-                "`exit_on` names `{name}`, but {}; call `.tools(…)` or `.plugin(…)` before it",
-                tools_of_loop(&known)
+                "`exit_on` names `{name}`, and the tools that the brain gives the loop before it are {known}; call `.tools(…)` or \
+                 `.plugin(…)` first, or `exit_on` in the closure that adds the tool"
             ));
         }
         builder
