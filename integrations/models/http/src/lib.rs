@@ -7,20 +7,20 @@
 //! reads JSON of servers that deviate from their own documentation. [`schema`] converts schemas to the dialects of providers.
 
 mod assemble;
-mod body;
 mod borrowed_json;
+mod chunk_repair;
 mod clients;
 mod documents;
 mod endpoint;
-mod events;
 mod failure_kind;
 mod fault;
 mod files;
 mod json;
+mod json_repair;
 pub mod lenient;
 mod options;
-mod repair;
-mod repaired;
+mod request_body;
+mod response_body;
 mod retry_after_header;
 mod route;
 mod scan;
@@ -35,11 +35,11 @@ mod unpack;
 mod unreachable;
 
 pub use assemble::{Assemble, Progress};
-pub use body::{RequestBody, extend_list, sendable_arguments, sendable_object};
 pub use endpoint::Endpoint;
 pub use fault::{MAX_ITEMS, http_error, reported_error, shorten, too_many_items};
 pub use files::{FileContent, data_url, from_base64, from_data_url};
 pub use options::{HttpOptions, Timeouts};
+pub use request_body::{RequestBody, extend_list, sendable_arguments, sendable_object};
 pub use reqwest;
 pub use route::Route;
 pub use sender::{HttpSender, SendError};

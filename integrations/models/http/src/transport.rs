@@ -17,14 +17,14 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 use super::assemble::{Assemble, Progress};
+use super::chunk_repair::Repaired;
 use super::clients::{Clients, read_proxy};
 use super::endpoint::Endpoint;
-use super::events::{Events, LARGEST_ANSWER, StreamEvent, read};
 use super::fault::{http_error, is_web_page, named_error, shorten};
 use super::files::{Reader, readable};
 use super::lenient::document;
 use super::options::HttpOptions;
-use super::repaired::Repaired;
+use super::response_body::{Events, LARGEST_ANSWER, StreamEvent, read};
 use super::retry_after_header::retry_after;
 use super::secrets::{Secrets, is_secret};
 use super::sender::SendError;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::SchemaRole;
 use super::keywords::NUMERIC;
-use super::not_strict::{NotStrict, refuse};
+use super::strict_error::{NotStrict, refuse};
 
 /// The dialect of strict schemas of an API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use positronic_core::record::{OrderedJson, OrderedObject};
 
 use super::definitions::DEFINITIONS;
-use super::not_strict::{NotStrict, refuse};
+use super::strict_error::{NotStrict, refuse};
 use super::values::listed;
 
 /// From OpenAI's guide "Structured Outputs", section "Supported schemas".

@@ -14,8 +14,8 @@ mod keywords;
 mod lenient;
 mod limits;
 mod merge;
-mod not_strict;
 mod strict;
+mod strict_error;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -25,8 +25,8 @@ pub use cache::FormatCache;
 pub use dialect::{AnthropicName, Parameters, SchemaDialect};
 pub use gemini::gemini_schema;
 pub use lenient::lenient_schema;
-pub use not_strict::NotStrict;
 pub use strict::strict_schema;
+pub use strict_error::NotStrict;
 
 use positronic_core::record::OrderedJson;
 

@@ -22,7 +22,7 @@ use super::dialect::SchemaDialect;
 use super::keywords::{SILENT, STRUCTURE, binds_another_type};
 use super::limits;
 use super::merge::{has_properties, joined, resolved};
-use super::not_strict::{Result, refuse};
+use super::strict_error::{Result, refuse};
 use super::values::{constants, kinds, nullable, values_of_kind};
 use super::words::Words;
 

@@ -4,7 +4,7 @@ use positronic_core::record::{OrderedJson, OrderedObject};
 use serde_json::{Value, json};
 
 use super::limits::VALUES;
-use super::not_strict::{Result, refuse};
+use super::strict_error::{Result, refuse};
 use super::words::Words;
 
 /// Returns the types of a schema's values.

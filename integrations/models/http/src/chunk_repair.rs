@@ -10,7 +10,7 @@ use positronic_core::record::{ModelError, ModelErrorKind, ModelResponse, Part, R
 use serde_json::Value;
 
 use super::assemble::{Assemble, Progress};
-use super::repair::{half, join_halves, repaired, replace_lone_escapes, restore_literals};
+use super::json_repair::{half, join_halves, repaired, replace_lone_escapes, restore_literals};
 
 /// An assembler with its repairs.
 #[derive(Debug)]
