@@ -6,14 +6,15 @@
 //! author's order of fields, and give every object schema the `properties` that OpenAI requires. Constraints that the provider does
 //! not enforce move into the descriptions, and are checked on the answer, against the author's schema.
 
+mod anthropic_limits;
 mod cache;
 mod definitions;
 mod dialect;
 mod gemini;
 mod keywords;
 mod lenient;
-mod limits;
 mod merge;
+mod openai_limits;
 mod strict;
 mod strict_error;
 #[cfg(test)]
@@ -21,8 +22,9 @@ mod tests;
 mod values;
 mod words;
 
+pub use anthropic_limits::{AnthropicName, Parameters};
 pub use cache::FormatCache;
-pub use dialect::{AnthropicName, Parameters, SchemaDialect};
+pub use dialect::SchemaDialect;
 pub use gemini::gemini_schema;
 pub use lenient::lenient_schema;
 pub use strict::strict_schema;

@@ -20,8 +20,8 @@ use super::SchemaRole;
 use super::definitions::{DEFINITIONS, Definitions};
 use super::dialect::SchemaDialect;
 use super::keywords::{SILENT, STRUCTURE, binds_another_type};
-use super::limits;
 use super::merge::{has_properties, joined, resolved};
+use super::openai_limits;
 use super::strict_error::{Result, refuse};
 use super::values::{constants, kinds, nullable, values_of_kind};
 use super::words::Words;
@@ -88,7 +88,7 @@ impl Strict<'_> {
             root.insert("$defs".to_owned(), OrderedJson::Object(definitions));
         }
         let schema = OrderedJson::Object(root);
-        limits::check(&schema)?;
+        openai_limits::check(&schema)?;
         Ok(schema)
     }
 

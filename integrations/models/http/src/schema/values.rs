@@ -3,7 +3,7 @@
 use positronic_core::record::{OrderedJson, OrderedObject};
 use serde_json::{Value, json};
 
-use super::limits::VALUES;
+use super::openai_limits::VALUES;
 use super::strict_error::{Result, refuse};
 use super::words::Words;
 

@@ -1,4 +1,4 @@
-//! Size limits of strict schemas, and the rule for unions of objects.
+//! OpenAI's size limits of strict schemas, and its rule for unions of objects.
 
 use std::collections::HashMap;
 
