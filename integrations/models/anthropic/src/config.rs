@@ -3,7 +3,7 @@
 use std::fmt;
 
 use positronic_core::model::Capabilities;
-use positronic_core::record::{ActionFormat, ToolChoice};
+use positronic_core::record::ActionFormat;
 use positronic_model_http::{HttpOptions, Timeouts};
 use serde::Serialize;
 
@@ -150,16 +150,6 @@ impl AnthropicConfig {
     /// Returns the lower limit of the request and the adapter.
     pub(crate) fn output_limit(&self, request: Option<u32>) -> u32 {
         request.unwrap_or(u32::MAX).min(self.max_output_tokens)
-    }
-
-    /// Returns the thinking of a request. The API refuses thinking together with a forced call, so a request that requires
-    /// one goes without.
-    pub(crate) fn thinking(&self, choice: ToolChoice) -> Option<Thinking> {
-        match self.thinking {
-            Thinking::Unset => None,
-            _ if choice == ToolChoice::Required => Some(Thinking::Disabled),
-            set => Some(set),
-        }
     }
 
     pub(crate) fn streams_arguments(&self) -> bool {

@@ -22,6 +22,7 @@ mod model;
 mod names;
 mod provider_tools;
 mod provider_use;
+mod thinking;
 mod wire;
 
 pub use assembler::MessagesAssembler;

@@ -19,10 +19,11 @@ use serde_json::{Value, json};
 
 use crate::block::CITATIONS;
 use crate::cache;
-use crate::config::{AnthropicConfig, Thinking};
+use crate::config::AnthropicConfig;
 use crate::files::encode_file;
 use crate::names::FieldNames;
 use crate::provider_tools;
+use crate::thinking::{encode_thinking, thinking};
 
 /// The field in which an item of the provider, or what only it understands of a call, is stored.
 pub(crate) const ITEM: &str = "anthropic";
@@ -143,25 +144,6 @@ fn write_tool_choice(body: &mut RequestBody<'_>, settings: &Settings) {
         _ if settings.tool_choice == ToolChoice::Auto => {}
         _ => body.field("tool_choice", &json!({ "type": kind })),
     }
-}
-
-/// Returns the thinking of a request. With a budget of tokens, a turn with calls must begin with thinking ("When `thinking` is enabled,
-/// a final `assistant` message must start with a thinking block"), so the rest of a turn that does not begin so has
-/// none: another model began it, or a call was required.
-fn thinking(config: &AnthropicConfig, to: Recipient<'_>, request: &ModelRequest) -> Option<Thinking> {
-    let set = config.thinking(request.settings.tool_choice)?;
-    if !matches!(set, Thinking::Enabled { .. }) {
-        return Some(set);
-    }
-    let history = request.messages.read();
-    let after_user =
-        history.iter().rposition(|entry| matches!(entry.message, Message::User { .. })).map_or(0, |at| at + 1);
-    let has_results = history.last().is_some_and(|entry| matches!(entry.message, Message::Tool { .. }));
-    let begins_with_thinking = history.get(after_user).is_none_or(|entry| match &entry.message {
-        Message::Assistant { parts, .. } => to.made(&entry.message) && parts.first().is_some_and(is_sendable_thinking),
-        Message::User { .. } | Message::Tool { .. } => false,
-    });
-    Some(if has_results && !begins_with_thinking { Thinking::Disabled } else { set })
 }
 
 /// Encodes the history, with marks for the cache, and the texts that follow it.
@@ -292,33 +274,6 @@ fn encode_part(part: &Assistant, next: Option<&Assistant>, blocks: &mut Vec<Box<
             None => {}
         },
     }
-}
-
-/// Encodes thinking as it came; that of other providers has no signature and is left out.
-fn encode_thinking(text: &str, data: &Value) -> Option<Box<RawValue>> {
-    match sendable_kind(data)? {
-        "thinking" => {
-            let mut block = data.as_object()?.clone();
-            block.insert("thinking".to_owned(), text.into());
-            to_raw_value(&block).ok()
-        }
-        _ => to_raw_value(data).ok(),
-    }
-}
-
-/// Returns the type of a block of thinking that the API accepts: one that is signed, or encrypted.
-fn sendable_kind(data: &Value) -> Option<&str> {
-    let kind = data.get("type").and_then(Value::as_str)?;
-    let proof = match kind {
-        "thinking" => "signature",
-        "redacted_thinking" => "data",
-        _ => return None,
-    };
-    data.get(proof).and_then(Value::as_str).filter(|proof| !proof.is_empty()).map(|_| kind)
-}
-
-fn is_sendable_thinking(part: &Assistant) -> bool {
-    matches!(part, Assistant::Reasoning { data: Some(data), .. } if sendable_kind(data).is_some())
 }
 
 /// Returns an id of a call that the API accepts ("String should match pattern '^[a-zA-Z0-9_-]+$'"); those of other providers may
