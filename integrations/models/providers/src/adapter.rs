@@ -10,11 +10,11 @@ use positronic_gemini::{Gemini, GeminiConfig};
 use positronic_model_http::Endpoint;
 use positronic_openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 
-use crate::access::ProviderVariables;
 use crate::error::{ProviderError, Setting};
 use crate::model_name::{Api, ModelName};
 use crate::options::ModelOptions;
 use crate::provider::{AZURE_TOKEN, AZURE_TOKEN_COMMAND, Provider};
+use crate::provider_variables::ProviderVariables;
 use crate::reasoning::{self, EFFORTS, EffortError, LEAST_BUDGET};
 
 /// What an adapter is made of.

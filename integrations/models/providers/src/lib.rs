@@ -26,14 +26,14 @@
 //! # Ok::<(), positronic_providers::ProviderError>(())
 //! ```
 
-mod access;
 mod adapter;
-mod advice;
 mod error;
+mod failure_advice;
 mod model_name;
 mod ollama;
 mod options;
 mod provider;
+mod provider_variables;
 mod providers;
 mod reasoning;
 

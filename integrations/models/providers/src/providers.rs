@@ -8,12 +8,12 @@ use positronic_async_openai::Token;
 use positronic_core::model::Model;
 use positronic_core::record::ModelError;
 
-use crate::access::{ProviderVariables, harmless};
 use crate::error::ProviderError;
 use crate::model_name::ModelName;
 use crate::options::ModelOptions;
 use crate::provider::{AZURE_VERSIONS, Provider};
-use crate::{adapter, advice};
+use crate::provider_variables::{ProviderVariables, harmless};
+use crate::{adapter, failure_advice};
 
 /// The prefix of models of the Responses API.
 const RESPONSES: &str = "openai-responses/";
@@ -181,7 +181,7 @@ impl Providers {
     #[must_use]
     pub fn advice(&self, name: &str, error: &ModelError) -> Option<String> {
         let parsed = self.parse(name).ok()?;
-        advice::advice(parsed, &self.access(parsed.provider), self.endpoint_variable(), error)
+        failure_advice::advice(parsed, &self.access(parsed.provider), self.endpoint_variable(), error)
     }
 
     /// Returns the secrets of all providers: their keys, and the passwords in their base URLs.

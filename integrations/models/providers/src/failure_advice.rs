@@ -2,9 +2,9 @@
 
 use positronic_core::record::{ModelError, ModelErrorKind};
 
-use crate::access::ProviderVariables;
 use crate::model_name::ModelName;
 use crate::provider::{AZURE_TOKEN, AZURE_TOKEN_COMMAND, Provider};
+use crate::provider_variables::ProviderVariables;
 
 /// Returns what to check after a failure: the variable of the key or of the base URL, or the model's name.
 pub(crate) fn advice(

@@ -1,4 +1,4 @@
-//! The key and the base URL of a provider.
+//! The key and the base URL of a provider, as variables set them.
 
 use positronic_async_openai::Token;
 use positronic_model_http::Endpoint;
