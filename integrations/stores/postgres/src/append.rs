@@ -6,9 +6,9 @@ use positronic_core::record::{Epoch, RunId, RunSummary, SignalId, Status, Trigge
 use positronic_core::store::{Append, StoreError};
 use sqlx_postgres::PgRow;
 
+use crate::columns::{encode, number, seq};
 use crate::connections::{Statement, get, statement};
 use crate::failure::DbError;
-use crate::rows::{encode, number, seq};
 use crate::text::{column, value};
 use crate::timers::Changes;
 

@@ -4,9 +4,9 @@ use positronic_core::store::{Entry, EntryFilter, StoreError};
 use sqlx_postgres::PgRow;
 
 use crate::append::owned;
+use crate::columns::{decode, limit, number};
 use crate::connections::{Select, Statement, get, statement};
 use crate::failure::DbError;
-use crate::rows::{decode, limit, number};
 use crate::text::value;
 
 /// Returns the statement that finds an entry.

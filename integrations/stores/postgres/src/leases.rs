@@ -14,9 +14,9 @@ use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_postgres::{PgConnectOptions, PgRow};
 
 use crate::append::owned;
+use crate::columns::{limit, number};
 use crate::connections::{Statement, get, statement};
 use crate::failure::DbError;
-use crate::rows::{limit, number};
 
 /// Returns the statement that acquires a lease.
 pub(crate) fn acquire(schema: &str, owner: &str, ttl: Duration) -> Statement {

@@ -62,6 +62,7 @@
 mod address;
 mod append;
 mod blobs;
+mod columns;
 mod connections;
 mod entries;
 mod failure;
@@ -71,7 +72,6 @@ mod mailbox;
 mod notifications;
 mod options;
 mod query;
-mod rows;
 mod schema;
 mod search;
 mod sinks;

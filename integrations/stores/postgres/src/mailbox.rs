@@ -5,9 +5,9 @@ use positronic_core::store::{DeliveryState, InboundWebhook, MailboxEntry, PostOu
 use sqlx_postgres::PgRow;
 
 use crate::append::owned;
+use crate::columns::{decode, seq};
 use crate::connections::{Statement, get, statement};
 use crate::failure::DbError;
-use crate::rows::{decode, seq};
 use crate::text::value;
 
 /// Returns the statement that stores a webhook.

@@ -17,9 +17,9 @@ use sqlx_postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+use crate::columns::seq;
 use crate::connections::{Connections, get, statement};
 use crate::failure::DbError;
-use crate::rows::seq;
 use crate::text::value;
 
 /// How often the store asks for changed runs while it has watchers.

@@ -7,9 +7,9 @@ use positronic_core::store::{PendingFilter, PendingItem, RunFilter};
 use sqlx_postgres::PgRow;
 
 use crate::append::owned;
+use crate::columns::{decode, limit, no_such, number, seq};
 use crate::connections::{Select, Statement, get, statement};
 use crate::failure::DbError;
-use crate::rows::{decode, limit, no_such, number, seq};
 use crate::text::value;
 
 /// Returns the statement that reads events of a run, with the number of its next event in each row.

@@ -11,10 +11,10 @@ use sqlx_core::executor::Executor as _;
 use sqlx_postgres::PgConnection;
 
 use crate::append::owned;
+use crate::columns::{limit, seq};
 use crate::connections::{Select, get};
 use crate::failure::DbError;
 use crate::query::conditions;
-use crate::rows::{limit, seq};
 use crate::text::value;
 
 /// How long a search may take.

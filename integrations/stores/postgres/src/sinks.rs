@@ -4,9 +4,9 @@ use positronic_core::record::{RunId, Seq};
 use sqlx_postgres::PgRow;
 
 use crate::append::owned;
+use crate::columns::{limit, number, seq};
 use crate::connections::{Statement, get, statement};
 use crate::failure::DbError;
-use crate::rows::{limit, number, seq};
 use crate::text::value;
 
 /// Returns the statement that finds the next event of a run for a sink.

@@ -184,7 +184,7 @@ impl PostgresStore {
 
     async fn list_pending(&self, filter: &PendingFilter) -> Result<Vec<PendingItem>, StoreError> {
         let mut after = filter.after.as_ref().map(|after| {
-            let (run, since) = (owned(after.run.as_str()), crate::rows::number(after.since.0));
+            let (run, since) = (owned(after.run.as_str()), crate::columns::number(after.since.0));
             (after.at.0, run, since, owned(after.call.as_str()))
         });
         let mut listed = Vec::new();

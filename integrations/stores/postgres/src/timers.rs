@@ -5,9 +5,9 @@ use positronic_core::store::{StoreError, TimerChange, TimerFilter, TimerOwner};
 use sqlx_postgres::PgRow;
 
 use crate::append::owned;
+use crate::columns::{decode, encode, limit, number};
 use crate::connections::{Select, Statement, get};
 use crate::failure::DbError;
-use crate::rows::{decode, encode, limit, number};
 use crate::text::value;
 
 /// The changes of an append, as arrays of columns.

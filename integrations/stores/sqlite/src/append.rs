@@ -6,10 +6,10 @@ use positronic_core::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status};
 use positronic_core::store::{Append, SavedPrompts, Snapshot, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::columns::{EVENTS, column, encode, epoch, event_id, seq};
 use super::failure::DbError;
 use super::group_commit::Tx;
 use super::pending::{self, EncodedItem};
-use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
 use super::{blobs, due, mailbox, sinks, timers};
 
 /// An append with its documents already encoded, so that the writer thread does not have to.

@@ -7,10 +7,10 @@ use positronic_core::record::{RunId, Seq, Timestamp};
 use positronic_core::store::{Deferral, DueFilter, DueRun, REFUSALS};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::columns::{column, decode, encode, limit};
 use super::failure::DbError;
 use super::leases::Workers;
 use super::query::text;
-use super::rows::{column, decode, encode, limit};
 
 /// Returns whether any run matches.
 pub(super) fn any(db: &Connection, workers: &Workers, filter: &DueFilter) -> Result<bool, DbError> {

@@ -4,9 +4,9 @@ use positronic_core::store::{Entry, EntryFilter, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
+use super::columns::{column, decode};
 use super::failure::DbError;
 use super::query::{Select, text};
-use super::rows::{column, decode};
 
 /// Returns an entry.
 pub(super) fn one(db: &Connection, kind: &str, key: &str) -> Result<Option<Entry>, DbError> {

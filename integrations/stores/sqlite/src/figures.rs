@@ -9,9 +9,9 @@ use positronic_core::store::{
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
 
+use super::columns::EVENTS;
 use super::failure::DbError;
 use super::query::{OPEN, Select, text};
-use super::rows::EVENTS;
 
 /// Adds up the figures of runs.
 pub(super) fn figures(db: &Connection, filter: &FigureFilter) -> Result<Figures, DbError> {

@@ -16,9 +16,9 @@ use rusqlite::Connection;
 
 use super::append::StoredRow;
 use super::checkpointer::CheckpointRequests;
+use super::columns::seq;
 use super::failure::{DbError, StoreFile, catch_panic, store_closed};
 use super::file_identity::OpenedFiles;
-use super::rows::seq;
 
 /// After how many jobs a checkpoint is requested: about 4,000 pages of small events. With very large events, SQLite
 /// checkpoints earlier, within a commit.

@@ -4,8 +4,8 @@ use positronic_core::record::{RunId, Seq, SignalId, Timestamp};
 use positronic_core::store::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
+use super::columns::{decode, seq};
 use super::failure::DbError;
-use super::rows::{decode, seq};
 
 /// Stores a webhook, and deletes expired ones.
 pub(super) fn post(db: &Connection, mail: &InboundWebhook, content: &str) -> Result<PostOutcome, DbError> {

@@ -10,9 +10,9 @@ use positronic_core::store::{PendingCursor, PendingFilter, PendingItem, StoreErr
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
+use super::columns::{EVENTS, column, decode, encode, event_id, seq};
 use super::failure::DbError;
 use super::query::{Select, text};
-use super::rows::{EVENTS, column, decode, encode, event_id, seq};
 
 /// A pending item, encoded for the table.
 pub(super) struct EncodedItem {

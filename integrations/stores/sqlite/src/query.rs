@@ -9,8 +9,8 @@ use positronic_core::store::{
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 
+use super::columns::{EVENTS, column, decode, event_id, limit, no_such, seq};
 use super::failure::DbError;
-use super::rows::{EVENTS, column, decode, event_id, limit, no_such, seq};
 
 /// The runs that are open, as a condition: an index has these.
 pub(super) const OPEN: &str = "status IN ('running', 'waiting', 'paused')";

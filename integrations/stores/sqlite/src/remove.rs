@@ -3,9 +3,9 @@
 use positronic_core::record::{RunId, Status};
 use rusqlite::{OptionalExtension as _, params};
 
+use super::columns::EVENTS;
 use super::failure::DbError;
 use super::group_commit::Tx;
-use super::rows::EVENTS;
 use super::{append, pending};
 
 /// How many pages a transaction frees at most, so that other writers do not wait long.

@@ -3,9 +3,9 @@
 use positronic_core::record::{RunId, Seq};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::columns::{column, limit, seq};
 use super::failure::DbError;
 use super::leases::Workers;
-use super::rows::{column, limit, seq};
 
 /// Makes the claimant of a run the worker that feeds its sinks.
 pub(super) fn claim(db: &Connection, key: i64, sinks: &[String], owner: &str) -> Result<(), DbError> {

@@ -4,9 +4,9 @@ use positronic_core::record::{Timer, Timestamp, TriggerId};
 use positronic_core::store::{StoreError, TimerChange, TimerFilter, TimerOwner};
 use rusqlite::{Connection, params};
 
+use super::columns::{decode, encode};
 use super::failure::DbError;
 use super::query::{Select, text};
-use super::rows::{decode, encode};
 
 /// A change to a timer, with the encoded timer.
 pub(super) struct Change {

@@ -14,9 +14,9 @@ use sqlx_postgres::PgRow;
 
 use super::PostgresStore;
 use crate::append::{Encoded, owned};
+use crate::columns::{encode, no_such, seq};
 use crate::connections::{get, statement};
 use crate::failure::{DbError, StatementKind};
-use crate::rows::{encode, no_such, seq};
 use crate::{blobs, entries, leases, mailbox, query, sinks, timers};
 
 impl EventLog for PostgresStore {
@@ -233,7 +233,7 @@ impl MailboxStore for PostgresStore {
     ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
         Box::pin(self.read_rows(
             move |schema| mailbox::oldest(schema, webhook, identifier, since, now),
-            |rows| rows.first().map(|row| crate::rows::decode("a webhook", get(row, 0)?)).transpose(),
+            |rows| rows.first().map(|row| crate::columns::decode("a webhook", get(row, 0)?)).transpose(),
         ))
     }
 

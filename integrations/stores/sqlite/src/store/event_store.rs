@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::{REMOVED, SqliteStore};
 use crate::append::{self, Encoded};
+use crate::columns::encode;
 use crate::group_commit::Tx;
 use crate::options::Durability;
-use crate::rows::encode;
 use crate::{blobs, due, entries, figures, mailbox, pending, query, remove, sinks, sums, timers};
 
 impl EventLog for SqliteStore {
