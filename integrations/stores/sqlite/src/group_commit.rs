@@ -20,6 +20,9 @@ use super::columns::seq;
 use super::failure::{DbError, StoreFile, catch_panic, store_closed};
 use super::file_identity::OpenedFiles;
 
+/// How many jobs a commit takes at most.
+pub(super) const GROUP: usize = 512;
+
 /// After how many jobs a checkpoint is requested: about 4,000 pages of small events. With very large events, SQLite
 /// checkpoints earlier, within a commit.
 const CHECKPOINT_EVERY: usize = 1024;

@@ -11,6 +11,9 @@ use rusqlite::{Connection, InterruptHandle};
 
 use super::failure::{DbError, StoreFile, catch_panic, store_closed};
 
+/// Number of reader threads: two, so that one long log does not block all other reads.
+pub(super) const READERS: usize = 2;
+
 type Query = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// A pool of threads that read, each with its own connection.

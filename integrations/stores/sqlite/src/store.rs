@@ -12,12 +12,10 @@ use super::failure::{DbError, StoreFile};
 use super::group_commit::Tx;
 use super::leases::Workers;
 use super::options::{Durability, SqliteOptions};
-use super::reader::Readers;
+use super::reader::{READERS, Readers};
 use super::writer::Writer;
 use super::{backup, connection};
 
-/// Number of reader threads: two, so that one long log does not block all other reads.
-const READERS: usize = 2;
 /// How many runs one commit removes.
 const REMOVED: usize = 64;
 

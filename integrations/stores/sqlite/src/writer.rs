@@ -21,10 +21,8 @@ use rusqlite::Connection;
 
 use super::checkpointer::{self, CheckpointRequests};
 use super::failure::{DbError, StoreFile, store_closed};
-use super::group_commit::{Answers, Committer, Job, Task, Tx};
+use super::group_commit::{Answers, Committer, GROUP, Job, Task, Tx};
 
-/// How many jobs a commit takes at most.
-const GROUP: usize = 512;
 /// How often the thread polls for changes of other processes, while there are watchers.
 const POLL: Duration = Duration::from_millis(50);
 
