@@ -13,8 +13,8 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 
-use super::deviation::{ToolPage, call_result};
 use super::error::McpError;
+use super::lenient_results::{ToolPage, call_result};
 use super::names::printable;
 use super::notifications::{NotificationListener, Notifications, OnProgress};
 use super::options::McpOptions;

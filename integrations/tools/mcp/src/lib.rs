@@ -41,28 +41,28 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `server.rs`, `plugin.rs`, `tools.rs` | the public API: the server, the plugin, its tools |
-//! | `session.rs` | when a server is started, listed again, and paused |
+//! | `server.rs`, `plugin.rs`, `loop_tools.rs` | the public API: the server, the plugin, its tools |
+//! | `reconnect.rs` | when a server is started, listed again, and paused |
 //! | `connection.rs` | a connection: requests with timeouts, progress, cancellation |
 //! | `transport/` | the transports: a process, HTTP, or the author's stream |
-//! | `list.rs`, `names.rs`, `policy.rs` | the validated list of tools; names; approvals |
+//! | `tool_list.rs`, `names.rs`, `policy.rs` | the validated list of tools; names; approvals |
 //! | `answer.rs` | conversion of answers into results and files |
 
 mod answer;
 mod connection;
-mod deviation;
 mod error;
-mod list;
+mod lenient_results;
+mod loop_tools;
 mod names;
 mod notifications;
 mod options;
 mod plugin;
 mod policy;
+mod reconnect;
 mod secrets;
 mod server;
 mod server_identity;
-mod session;
-mod tools;
+mod tool_list;
 mod transport;
 
 pub use error::McpError;

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::answer::ConvertedAnswer;
 use super::error::McpError;
-use super::list::Listed;
 use super::notifications::OnProgress;
-use super::session::Session;
+use super::reconnect::Session;
+use super::tool_list::Listed;
 
 /// Additional time of a call beyond the server's: for a ping, and for storing files.
 const GRACE: Duration = Duration::from_secs(15);

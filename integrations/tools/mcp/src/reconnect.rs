@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::connection::Connection;
 use super::error::McpError;
-use super::list::{Listing, checked};
 use super::options::McpOptions;
 use super::server_identity::McpSeen;
+use super::tool_list::{Listing, checked};
 use super::transport::McpTransport;
 
 /// How often an unreachable server is tried before a loop fails.

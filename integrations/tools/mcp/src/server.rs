@@ -7,11 +7,11 @@ use positronic_core::dsl::{Options, Services, State, Tool};
 use positronic_core::record::ToolDecl;
 
 use super::error::McpError;
-use super::list::{Listing, recalled};
+use super::loop_tools::{ToolOrigin, tool};
 use super::names::server_name;
 use super::options::McpOptions;
-use super::session::Session;
-use super::tools::{ToolOrigin, tool};
+use super::reconnect::Session;
+use super::tool_list::{Listing, recalled};
 use super::transport::McpTransport;
 
 /// An MCP server whose tools a loop uses. Clones share the connection.

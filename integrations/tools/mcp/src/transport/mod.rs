@@ -3,10 +3,10 @@
 mod command;
 mod descendants;
 mod http;
+mod lenient_messages;
 mod limited;
 mod paced;
 mod process;
-mod readable;
 mod stream;
 
 use futures::future::BoxFuture;
@@ -24,7 +24,7 @@ pub use command::McpCommand;
 pub use http::McpHttp;
 pub use stream::McpStream;
 
-pub(super) use readable::UNREADABLE;
+pub(super) use lenient_messages::UNREADABLE;
 
 /// The transport to a server, created from an [`McpCommand`], an [`McpHttp`] or an [`McpStream`].
 #[derive(Debug, Clone)]

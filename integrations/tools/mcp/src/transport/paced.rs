@@ -17,7 +17,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 
-use super::readable;
+use super::lenient_messages;
 
 /// The range of accepted pauses, in milliseconds: from the default pause without `retry:` to the default timeout of a call.
 const SHORTEST: u64 = 1_000;
@@ -71,11 +71,12 @@ impl Paced {
 
 /// Rewrites a message that the transport could not read, and would drop, and one whose numbers it would round.
 fn repaired(data: String) -> String {
-    if serde_json::from_str::<ServerJsonRpcMessage>(&data).is_ok() && matches!(readable::exact(&data), Cow::Borrowed(_))
+    if serde_json::from_str::<ServerJsonRpcMessage>(&data).is_ok()
+        && matches!(lenient_messages::exact(&data), Cow::Borrowed(_))
     {
         return data;
     }
-    match readable::read(data.as_bytes()).map(|message| serde_json::to_string(&message)) {
+    match lenient_messages::read(data.as_bytes()).map(|message| serde_json::to_string(&message)) {
         Some(Ok(message)) => message,
         _ => data,
     }

@@ -13,7 +13,7 @@ use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader, ReadBuf};
 
-use super::readable;
+use super::lenient_messages;
 
 /// The reading half. A separate type, since the compiler loses the lifetime of a boxed trait in deeply nested futures.
 pub(super) struct ReadHalf(Pin<Box<dyn AsyncRead + Send>>);
@@ -127,7 +127,7 @@ where
             if line.last() != Some(&b'\n') {
                 return None;
             }
-            if let Some(message) = readable::read(&line) {
+            if let Some(message) = lenient_messages::read(&line) {
                 return Some(message);
             }
         }
