@@ -36,7 +36,7 @@ mod code;
 mod files;
 mod finish;
 mod folder;
-mod html;
+mod html_tokens;
 mod plan;
 mod random;
 mod search;

@@ -3,13 +3,13 @@
 //! ```text
 //!  call ─▶ runner.rs: one program at a time in a folder; what files are new
 //!            └▶ supervise.rs: one run, to its end
-//!                 ├▶ group.rs: a group of processes, killed whole
+//!                 ├▶ process_group.rs: a group of processes, killed whole
 //!                 ├▶ gate.rs: a thread that gives up its rights (sandbox.rs) and starts the program
 //!                 │    ├▶ syscalls.rs: the system calls that a program may make
 //!                 │    └▶ user.rs: the unprivileged user that it runs as where this process is root
 //!                 ├▶ limits.rs: what it may use up, as far as the kernel limits it
 //!                 ├▶ watch.rs: its end, and the rest: memory of all its processes, room in the folder (room.rs)
-//!                 └▶ output.rs: what it writes
+//!                 └▶ output_capture.rs: what it writes
 //! ```
 //!
 //! Privileges that a thread drops (Landlock, a seccomp filter, its user, capabilities) are also dropped for the programs that it
@@ -19,15 +19,13 @@
 
 #[cfg(unix)]
 mod gate;
-#[cfg(unix)]
-mod group;
 mod interpreter;
 #[cfg(target_os = "linux")]
 mod limits;
 #[cfg(unix)]
-mod output;
+mod output_capture;
 #[cfg(unix)]
-mod processes;
+mod process_group;
 #[cfg(unix)]
 mod protections;
 mod room;

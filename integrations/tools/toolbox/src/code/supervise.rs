@@ -1,6 +1,6 @@
 //! The run of one program: its group, its gate, its limits, and its end.
 //!
-//! A run begins with two shells: the anchor of the group (`group.rs`) and the gate (`gate.rs`), which execs the program when its
+//! A run begins with two shells: the anchor of the group (`process_group.rs`) and the gate (`gate.rs`), which execs the program when its
 //! limits are set (`limits.rs`). When the program ends or is stopped, the group is killed.
 
 use std::ffi::OsString;
@@ -58,8 +58,8 @@ mod unix {
 
     use super::{Program, ProgramResult, StopReason, StopRequest};
     use crate::code::gate::{self, Lent, WaitingProgram, in_thread};
-    use crate::code::group::ProcessGroup;
-    use crate::code::output::kept;
+    use crate::code::output_capture::kept;
+    use crate::code::process_group::ProcessGroup;
     use crate::code::protections::may_run;
     use crate::code::room::DiskUse;
     use crate::code::watch::Watch;

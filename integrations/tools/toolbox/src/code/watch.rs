@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::processes::{members, memory_above};
+use super::process_group::{members, memory_above};
 use super::room::DiskUse;
 use super::stop::{StopReason, StopRequest};
 
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
     use crate::OutputFolder;
-    use crate::code::group::ProcessGroup;
+    use crate::code::process_group::ProcessGroup;
 
     fn watched(script: &str, processes: Option<usize>, memory: u64) -> Option<StopReason> {
         let place = std::env::temp_dir().join(format!("positronic-watch-{:016x}", crate::random::random()));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cap_std::time::SystemTime;
 use serde::Serialize;
 
-use super::access::{CHANGE, LIST, give_rights, open_folder};
+use super::owner_rights::{CHANGE, LIST, give_rights, open_folder};
 use super::walk::{MAX_ENTRIES, walk};
 use super::{FolderError, FolderOptions, OWN, OutputFolder, io, name};
 

@@ -1,9 +1,9 @@
 //! An output folder as a capability: its holder reaches only what is inside.
 
-mod access;
 mod error;
 mod listing;
 mod name;
+mod owner_rights;
 mod remove;
 mod walk;
 

@@ -4,8 +4,8 @@ use std::io;
 
 use cap_std::fs::Dir;
 
-use super::access::{CHANGE, open_folder};
 use super::own_name;
+use super::owner_rights::{CHANGE, open_folder};
 
 /// Removes a folder with its content, however deep: nested content moves up, so neither a path nor the number of
 /// open directories grows with the depth.

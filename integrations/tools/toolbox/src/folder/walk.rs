@@ -7,7 +7,7 @@ use cap_std::fs::Dir;
 use cap_std::time::SystemTime;
 
 use super::OWN;
-use super::access::{LIST, open_folder};
+use super::owner_rights::{LIST, open_folder};
 
 /// The maximum depth of listed folders. Deeper ones are counted only: their paths are longer than a tool takes.
 const MAX_DEPTH: usize = 64;

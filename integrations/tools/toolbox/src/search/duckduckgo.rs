@@ -9,7 +9,7 @@ use url::Url;
 
 use super::{SearchError, SearchHit, SearchProvider};
 use crate::blocking::blocking;
-use crate::html::{HtmlToken, StartTag, read};
+use crate::html_tokens::{HtmlToken, StartTag, read};
 use crate::web::{FetchError, FetchOptions, Fetcher, RawAnswer, parse};
 
 const ENGINE: &str = "DuckDuckGo";

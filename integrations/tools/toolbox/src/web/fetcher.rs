@@ -14,7 +14,7 @@ use url::Url;
 
 use super::error::{FetchError, REDIRECTS};
 use super::hosts::{HostPattern, Unlisted};
-use super::text::readable;
+use super::page_text::readable;
 use crate::blocking::blocking;
 
 /// Options of a fetcher.

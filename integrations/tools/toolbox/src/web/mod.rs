@@ -6,7 +6,7 @@
 mod error;
 mod fetcher;
 mod hosts;
-mod text;
+mod page_text;
 
 use positronic_core::dsl::{Options, Services, State, Tool};
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! Text extraction from pages.
 
-use crate::html::{HtmlToken, read};
+use crate::html_tokens::{HtmlToken, read};
 
 /// Elements without readable content.
 const UNREAD: [&str; 7] = ["script", "style", "noscript", "template", "svg", "iframe", "object"];
