@@ -10,10 +10,10 @@ use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::{Attribute, Data, DataEnum, DeriveInput, Fields, LitStr, Meta, Variant};
 
+use crate::tool::error_collector::Mistakes;
 use crate::tool::expansion::{builder_call, words};
 use crate::tool::flags::Flags;
 use crate::tool::function::description;
-use crate::tool::mistakes::Mistakes;
 
 /// Expands `#[derive(Actions)] enum …`.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {

@@ -2,21 +2,21 @@
 //!
 //! The stages are the files in reading order: [`function`] parses all but the body, [`flags`] and [`parameters`] parse
 //! the rest, [`arguments`] generates the struct whose schema the model sees, and [`expansion`] the function around it.
-//! None of them stops at the first mistake; [`mistakes`] collects them. A function is generated even with errors, so that
+//! None of them stops at the first mistake; [`error_collector`] collects them. A function is generated even with errors, so that
 //! the body is still checked and an editor completes inside it.
 
 mod arguments;
+pub(crate) mod error_collector;
 pub(crate) mod expansion;
 pub(crate) mod flags;
 pub(crate) mod function;
-pub(crate) mod mistakes;
 mod parameters;
 
 use proc_macro2::TokenStream;
 
+use error_collector::Mistakes;
 use flags::Flags;
 use function::Function;
-use mistakes::Mistakes;
 use parameters::Parameters;
 
 /// Expands `#[tool(flags)] function`.

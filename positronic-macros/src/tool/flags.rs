@@ -11,7 +11,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned as _;
 use syn::{Expr, ExprLit, Lit, LitStr, Meta, Token};
 
-use super::mistakes::Mistakes;
+use super::error_collector::Mistakes;
 
 /// All flags, in the order of the message about an unknown one.
 const KNOWN: [&str; 12] = [

@@ -7,7 +7,7 @@ use quote::ToTokens as _;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, ReturnType, Signature, Visibility};
 
-use super::mistakes::Mistakes;
+use super::error_collector::Mistakes;
 
 /// An async function that becomes a tool.
 pub(super) struct Function {

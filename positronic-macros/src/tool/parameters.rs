@@ -8,8 +8,8 @@ use syn::{
     TypeReference, parse_quote, parse_quote_spanned,
 };
 
+use super::error_collector::Mistakes;
 use super::function::{Function, is_lint_level};
-use super::mistakes::Mistakes;
 
 /// The parameters, in order.
 pub(super) struct Parameters {

@@ -1,4 +1,4 @@
-//! All mistakes of an author, each with its span.
+//! Collector of the mistakes of an author, each with its span.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
