@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use positronic_core::record::{ActionFormat, AskForMore, Budget, Money, OnLimit};
 
-use super::values::{iterations, money, name, output_tokens, run_id, text, time, tokens};
+use super::value_parsers::{iterations, money, name, output_tokens, run_id, text, time, tokens};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]

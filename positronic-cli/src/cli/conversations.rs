@@ -9,7 +9,7 @@ use positronic_core::runner;
 use super::ModelArgs;
 use super::brains::{AnswerBudgetArgs, BudgetArgs, ENVIRONMENT};
 use super::brains::{OptionArgs, OutputArgs};
-use super::values::{limit, name};
+use super::value_parsers::{limit, name};
 
 /// Notes in `chat --help`.
 const CHAT: &str = "\

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::values::age;
+use super::value_parsers::age;
 
 /// What costs are summed up by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

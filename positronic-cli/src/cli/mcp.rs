@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::brains::{ENVIRONMENT, ModelArgs};
-use super::values::name;
+use super::value_parsers::name;
 
 /// Notes in `mcp --help`.
 const MCP: &str = "\

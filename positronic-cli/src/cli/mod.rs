@@ -15,7 +15,6 @@ pub(crate) mod limits;
 #[cfg(feature = "serve")]
 mod mcp;
 mod models;
-mod names;
 pub(crate) mod options;
 mod runs;
 mod schedules;
@@ -23,7 +22,8 @@ mod signals;
 mod suggest;
 #[cfg(feature = "serve")]
 mod tokens;
-mod values;
+mod valid_names;
+mod value_parsers;
 
 #[cfg(not(feature = "serve"))]
 pub(crate) use absent::{
@@ -46,7 +46,6 @@ pub(crate) use json::no_json;
 #[cfg(feature = "serve")]
 pub(crate) use mcp::McpArgs;
 pub(crate) use models::{ModelsArgs, ModelsCheckArgs, ModelsCommand};
-pub(crate) use names::{LAST, check_name};
 #[cfg(feature = "serve")]
 pub(crate) use runs::InspectArgs;
 pub(crate) use runs::{
@@ -61,4 +60,5 @@ pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, Sen
 pub(crate) use suggest::did_you_mean;
 #[cfg(feature = "serve")]
 pub(crate) use tokens::{TokenArgs, TokenCommand, TokenCreateArgs, TokenListArgs, TokenRevokeArgs};
-pub(crate) use values::earlier;
+pub(crate) use valid_names::{LAST, check_name};
+pub(crate) use value_parsers::earlier;

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use positronic_core::record::Status;
 
 use super::brains::OutputArgs;
-use super::values::{age, limit, name, over};
+use super::value_parsers::{age, limit, name, over};
 
 /// Notes in `runs --help`.
 const RUNS: &str = "\

@@ -10,7 +10,7 @@ use positronic_core::schedule::{DateRange, Overlap};
 
 use super::brains::OptionArgs;
 use super::signals::By;
-use super::values::{age, limit, name, text};
+use super::value_parsers::{age, limit, name, text};
 
 /// Notes in `schedule add --help`.
 const ADD: &str = "\

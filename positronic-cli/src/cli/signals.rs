@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::values::{name, text};
+use super::value_parsers::{name, text};
 
 /// Sender of a signal, and the output format.
 #[derive(Debug, Clone, Default, Args)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use positronic_server::Scope;
 
-use super::values::{age, name};
+use super::value_parsers::{age, name};
 
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {

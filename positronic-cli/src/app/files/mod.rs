@@ -2,7 +2,7 @@
 
 mod atomic_write;
 mod attach;
-mod json;
+mod flag_input;
 mod names;
 mod output_file;
 mod saved;
@@ -10,7 +10,7 @@ mod table;
 
 pub(crate) use atomic_write::replace_file;
 pub(crate) use attach::{attachment, attachments, message, store_attachments};
-pub(crate) use json::{flag_json, flag_text};
+pub(crate) use flag_input::{flag_json, flag_text};
 pub(crate) use names::{numbered_name, safe_file_name};
 pub(crate) use output_file::{output_path, write_file};
 pub(crate) use saved::Folder;

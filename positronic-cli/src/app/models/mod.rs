@@ -7,8 +7,8 @@ mod endpoint;
 mod money_limit;
 mod no_model;
 mod prices;
-mod recording;
 mod run_cassette;
+mod run_to_cassette;
 
 pub(crate) use by_tier::ByTier;
 pub(crate) use cassette_position::{
@@ -22,5 +22,5 @@ pub(crate) use endpoint::{Advised, SET_MODEL, model_name, provided_model, secret
 pub(crate) use money_limit::check_enforceable;
 pub(crate) use no_model::NoModel;
 pub(crate) use prices::{PRICE_TABLE, currency, given_prices, price_table};
-pub(crate) use recording::{recording, save_recording, write_recording};
 pub(crate) use run_cassette::RunCassette;
+pub(crate) use run_to_cassette::{recording, save_recording, write_recording};

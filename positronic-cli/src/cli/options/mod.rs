@@ -4,7 +4,7 @@
 //! `--options`, or both: the pairs override the document. `-o list=a -o list=b` fills a list, `-o a.b=1` sets
 //! a nested field. All problems are reported at once, each with its field, the given value and the expected format.
 
-mod entries;
+mod asked_fields;
 mod example;
 mod problem;
 mod schema;
@@ -16,7 +16,7 @@ use positronic_core::record::check_numbers;
 use positronic_core::tools::with_integer_bounds;
 use serde_json::{Map, Value};
 
-pub(crate) use entries::{OptionEntry, entries, read_entry, sample};
+pub(crate) use asked_fields::{OptionEntry, entries, read_entry, sample};
 pub(crate) use example::{example, fields, shell_word};
 use problem::{Problem, quoted};
 use schema::{Kind, Shape};

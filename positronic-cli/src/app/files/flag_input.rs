@@ -33,7 +33,7 @@ fn read(input: impl Read) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// Reads the JSON of a flag, as [`text`] does.
+/// Reads the JSON of a flag, as [`flag_text`] does.
 pub(crate) fn flag_json(flag: &str, given: &str, ui: &mut Ui) -> Result<Value, Failure> {
     let text = flag_text(given, ui)?;
     let value = serde_json::from_str(&text).map_err(|error| {

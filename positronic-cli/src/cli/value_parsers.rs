@@ -75,7 +75,7 @@ pub(super) fn name(text: &str) -> Result<String, String> {
 
 /// Parses the id of a new run.
 pub(super) fn run_id(text: &str) -> Result<String, String> {
-    crate::cli::names::check_run_id(text).map(|()| text.to_owned())
+    crate::cli::valid_names::check_run_id(text).map(|()| text.to_owned())
 }
 
 /// Returns the moment that lies `age` before `now`.
