@@ -7,7 +7,7 @@ use positronic_core::record::ToolDecl;
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingItem;
 
-use super::context::ChatContext;
+use super::current_conversation::ChatContext;
 use super::slash_commands::{Slash, help};
 use crate::app::{Failure, format_of, output_path, relative, write_conversation};
 use crate::render::figures::{many, tokens};

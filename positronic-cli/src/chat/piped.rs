@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::attached::Attached;
-use super::context::ChatContext;
+use super::current_conversation::ChatContext;
 use super::slash_commands::{Slash, Written, parse};
 use crate::app::{CassetteSession, Failure, Ui, attachment, relative, store_attachments};
 use crate::cli::Exit;

@@ -1,7 +1,7 @@
 //! State of a chat at a terminal: an [`Input`] goes in, [`Action`]s come out.
 //!
 //! It does no I/O and knows neither clock nor terminal: [`ui`](super::ui) feeds it keys, ticks and what happens in the
-//! run, carries out the actions, and paints what [`ChatState::draw`](super::draw) returns below the answer.
+//! run, carries out the actions, and paints what [`ChatState::draw`](super::input_area) returns below the answer.
 
 use std::collections::{HashSet, VecDeque};
 

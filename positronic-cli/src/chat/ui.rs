@@ -17,7 +17,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-use super::context::ChatContext;
+use super::current_conversation::ChatContext;
 use super::input_history::HistoryFile;
 use super::protocol::{Action, Input};
 use super::slash_commands::Slash;

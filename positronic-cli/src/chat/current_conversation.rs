@@ -1,4 +1,4 @@
-//! Context of a chat: the conversation, its brain, and the store and folders it uses.
+//! The conversation of a chat, its brain, and the store and folders it uses.
 
 use std::path::PathBuf;
 use std::sync::Arc;

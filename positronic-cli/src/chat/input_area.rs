@@ -1,4 +1,4 @@
-//! Drawing of a chat's state: what stands below the answer.
+//! Input area of a chat at a terminal: what stands below the answer.
 
 use super::state::{ChatState, Phase};
 use crate::render::{Frame, Line, Sign, Tone, one_line, shorten, words};
