@@ -15,11 +15,11 @@ use positronic_server::webhooks::{Hooks, HttpTransport, PrivateAddresses, Webhoo
 use positronic_server::{Brains, DeciderPolicy, Listener, Login, Options, Shutdown, Token, Url, redact_fields};
 use serde_json::Value;
 
+use super::all_runs::Shown;
 use super::monitoring::Monitoring;
 use super::runners::Runners;
-use super::serve::Shown;
 use super::serve_log::{Level, ServeLog};
-use super::served::Served;
+use super::served_brains::Served;
 use crate::app::{
     CassetteSession, ChosenCassette, Failure, ModelSettings, Models, NoModel, Project, ProjectStore, Settings, Ui,
     Unread, can_continue_after, cannot_listen, chosen_cassette, models_for_run, parse_options, price_table,

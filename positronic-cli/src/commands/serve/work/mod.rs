@@ -1,6 +1,7 @@
 //! Workers: `positronic work` continues a run that no worker has, or works on all of them, and `positronic serve` does so beside
 //! the API and the inspector page.
 
+mod all_runs;
 #[cfg(feature = "serve")]
 mod api;
 #[cfg(feature = "serve")]
@@ -9,10 +10,9 @@ mod mcp;
 mod monitoring;
 mod run;
 mod runners;
-mod serve;
 #[cfg(feature = "serve")]
 mod serve_log;
-mod served;
+mod served_brains;
 
 #[cfg(feature = "serve")]
 pub(crate) use api::serve;

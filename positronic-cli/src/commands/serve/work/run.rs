@@ -4,7 +4,7 @@ use positronic_core::record::{EventKind, RunSummary, Seq};
 use positronic_core::runner::{ResumeError, Runner};
 use positronic_core::store::StoreError;
 
-use super::serve::serve;
+use super::all_runs::serve;
 use crate::app::{
     CassetteSession, Failure, Project, ProjectStore, Ui, Unread, find_run, models_for_run, price_table, recording,
     secrets, short_secret_warning, write_recording,

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use positronic_core::record::{ClaimRefusal, RunSummary, Timer, sha256};
 use positronic_core::runner::{Client, FindRunner, NoRunner, Runner};
 
-use super::served::Served;
+use super::served_brains::Served;
 use crate::app::{
     CassetteSession, Failure, Models, NO_ANSWER_LEFT, Project, ProjectStore, Settings, has_answers_left,
     models_for_run, rewind,

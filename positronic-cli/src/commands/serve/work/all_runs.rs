@@ -23,7 +23,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::runners::Runners;
 #[cfg(feature = "serve")]
 use super::serve_log::{Level, ServeLog};
-use super::served::Served;
+use super::served_brains::Served;
 use crate::app::{Failure, Project, ProjectStore, Ui, price_table};
 use crate::cli::{Exit, OutputArgs, WorkArgs};
 use crate::render::figures::many;
