@@ -7,8 +7,8 @@ use positronic_core::runner::{ServeEvent, Server};
 use positronic_server::extension::LocalCaller;
 use positronic_server::{Caller, Options, Scope, Shutdown};
 
-use super::api::ProjectBrains;
 use super::runners::Runners;
+use super::serve::ProjectBrains;
 use crate::app::{Failure, Project, ProjectStore, Ui};
 use crate::cli::{Exit, McpArgs};
 use crate::session::interrupts;
