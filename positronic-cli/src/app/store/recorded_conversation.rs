@@ -1,23 +1,17 @@
-//! A stored conversation: the logs of its runs, its files, tools and exports.
+//! A stored conversation: the logs of its runs, its files and tools.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use positronic_core::machine::RunState;
-use positronic_core::projection::{FileOrigin, Prompts, RunFile, files};
+use positronic_core::projection::{FileOrigin, RunFile, files};
 use positronic_core::record::Speaker;
 use positronic_core::record::{
     Event, EventKind, FileRef, RunSummary, Seq, SharedBudget, Timestamp, ToolDecl, UserMessage,
 };
 use positronic_core::runner::Client;
-use serde_json::{Value, json};
 
-use crate::app::{Failure, write_file};
-use crate::cli::Format;
-use crate::render::{Style, View, budget_usage, chat_text, conversation_markdown, is_own};
-
-/// The version of the exported JSON.
-const VERSION: u32 = 1;
+use crate::app::Failure;
+use crate::render::{Style, View, budget_usage, chat_text, is_own};
 
 /// A stored conversation.
 #[derive(Debug)]
@@ -26,7 +20,7 @@ pub(crate) struct Recorded {
     /// Its runs with their logs, in order.
     pub(crate) runs: Vec<(RunSummary, Vec<Arc<Event>>)>,
     /// The budget of all its prompts, with its usage.
-    budget: Option<SharedBudget>,
+    pub(super) budget: Option<SharedBudget>,
 }
 
 impl Recorded {
@@ -49,31 +43,6 @@ impl Recorded {
     /// Renders the usage of its budget, if it has one.
     pub(crate) fn budget(&self) -> Option<String> {
         budget_usage(self.budget.as_ref()?, None).map(|standing| format!("budget of the conversation: {standing}"))
-    }
-
-    /// Renders the conversation as Markdown.
-    pub(crate) fn markdown(&self, all: bool) -> String {
-        let runs = self.runs.iter().map(|(row, log)| (row, View::replay(log, Timestamp::default())));
-        conversation_markdown(&self.id, runs, all)
-    }
-
-    /// Renders the conversation as JSON with every recorded prompt.
-    pub(crate) fn json(&self) -> Value {
-        let mut prompts = Vec::new();
-        for (row, log) in &self.runs {
-            let recorded = Prompts::default().in_run(&row.run).with(log.iter().map(|event| &**event));
-            for prompt in recorded.spoken() {
-                let (run, brain, started, status) = (&row.run, &row.brain, row.started, row.status);
-                prompts
-                    .push(json!({"run": run, "brain": brain, "started": started, "status": status, "prompt": prompt}));
-            }
-        }
-        let user = self.runs.last().and_then(|(row, _)| row.user.clone());
-        let mut json = json!({"positronic_conversation": VERSION, "id": self.id, "user": user, "prompts": prompts});
-        if let (Some(fields), Some(budget)) = (json.as_object_mut(), &self.budget) {
-            fields.insert("budget".to_owned(), json!(budget));
-        }
-        json
     }
 
     /// Returns the tools of the last model request.
@@ -116,22 +85,4 @@ impl Recorded {
             _ => None,
         })
     }
-}
-
-/// Returns the format that a file's name suggests.
-pub(crate) fn format_of(file: Option<&Path>) -> Format {
-    let ending = file.and_then(Path::extension).map(|ending| ending.to_string_lossy().to_lowercase());
-    match ending.as_deref() {
-        Some("md" | "markdown") => Format::Markdown,
-        _ => Format::Json,
-    }
-}
-
-/// Writes a conversation to a file atomically.
-pub(crate) fn write_conversation(file: &Path, recorded: &Recorded, format: Format, all: bool) -> Result<(), Failure> {
-    let text = match format {
-        Format::Markdown => recorded.markdown(all),
-        Format::Json => serde_json::to_string_pretty(&recorded.json()).map_err(Failure::environment)? + "\n",
-    };
-    write_file(file, &text)
 }
