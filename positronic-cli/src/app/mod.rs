@@ -3,6 +3,7 @@
 
 pub(crate) mod cargo;
 mod files;
+mod find_brain;
 mod io;
 mod live_text;
 mod models;
