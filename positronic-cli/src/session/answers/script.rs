@@ -5,7 +5,7 @@ use positronic_core::record::{
 };
 use serde_json::{Map, Value};
 
-use super::delivery;
+use super::cassette_answers::delivery;
 use super::field::{Entered, Field, Menu, TextField};
 use crate::cli::options::{OptionEntry, entries, read_entry};
 use crate::cli::{limits, no_json};
