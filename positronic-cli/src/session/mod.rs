@@ -4,27 +4,27 @@
 mod answering;
 mod answers;
 mod awaited_runs;
-mod children;
 mod driver;
 mod images;
-mod interrupts;
 mod options;
+mod os_signals;
 mod outcome;
 mod pending;
 #[cfg(test)]
 mod pending_tests;
 mod screen;
+mod send_signals;
 mod session_screen;
-mod signals;
+mod unfinished_children;
 
 pub(crate) use answers::{Answer, Editor, EditorCommand, Keyboard, Question, example_lines, from_cassette};
 pub(crate) use driver::{AT_ONCE, session};
 pub(crate) use images::images;
-pub(crate) use interrupts::{Interrupt, interrupts, survive_large_files};
 pub(crate) use options::{Ending, Role, SessionOptions};
+pub(crate) use os_signals::{Interrupt, interrupts, survive_large_files};
 pub(crate) use outcome::{ended, exit_of_failure, left_by, report_limited_loops};
 pub(crate) use pending::{
     LISTED_ROWS, WHOLE_RUN, answer_commands, asking_party, for_person, is_approval, pending_entry, question_text,
 };
 pub(crate) use screen::Screen;
-pub(crate) use signals::send_signals;
+pub(crate) use send_signals::send_signals;

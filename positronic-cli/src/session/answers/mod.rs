@@ -8,12 +8,12 @@ mod editor;
 mod field;
 mod keyboard;
 mod question;
+mod question_choices;
 #[cfg(test)]
 mod question_tests;
-mod script;
 
 pub(crate) use cassette_answers::{example_lines, from_cassette};
 pub(crate) use editor::{Editor, EditorCommand};
 pub(crate) use keyboard::Keyboard;
 pub(crate) use question::Question;
-pub(crate) use script::Answer;
+pub(crate) use question_choices::Answer;
