@@ -116,9 +116,9 @@ fn every_file_that_matches_kinds_of_events_is_in_the_table() {
 }
 
 #[test]
-fn narrator_names_every_kind_of_node() {
-    let narrator = read(&sources("positronic-cli").join("render/narrator.rs"));
+fn sentences_name_every_kind_of_node() {
+    let sentences = read(&sources("positronic-cli").join("render/sentences.rs"));
     let nodes = read(&sources("positronic-core").join("projection/timeline/node.rs"));
-    let unknown: Vec<_> = kinds(&nodes, "NodeKind").into_iter().filter(|kind| !names(&narrator, kind)).collect();
+    let unknown: Vec<_> = kinds(&nodes, "NodeKind").into_iter().filter(|kind| !names(&sentences, kind)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }

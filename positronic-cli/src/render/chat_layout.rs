@@ -6,10 +6,10 @@
 use positronic_core::projection::timeline::{Ending, Node, NodeId, NodeKind, NodeStatus, StageNode};
 use positronic_core::record::{LoopOutcome, Speaker};
 
-use super::frame::fit;
+use super::fit_height::fit;
 use super::layout::{Block, BlockId, Layout, Scrolled};
 use super::lines::NodeRenderer;
-use super::narrator::loop_limit;
+use super::sentences::loop_limit;
 use super::style::{Line, Sign, Style, Tone};
 use super::view::{ROOT, View, failure};
 

@@ -9,10 +9,10 @@ use positronic_core::record::{
 use serde_json::Value;
 
 use super::figures::{duration, left, many, seconds, tokens};
-use super::narrator::has_failed_with;
+use super::sentences::has_failed_with;
 use super::view::failure;
 use super::{
-    Line, Sign, Style, Tone, View, arguments, narrator, one_line, sanitise, shorten, value_line, width, words, wrap,
+    Line, Sign, Style, Tone, View, arguments, one_line, sanitise, sentences, shorten, value_line, width, words, wrap,
 };
 
 /// A countdown rounds up to seconds.
@@ -101,7 +101,7 @@ impl NodeRenderer<'_> {
                 None => Vec::new(),
             },
             NodeKind::Limit(reached) => {
-                self.remark(Tone::Warn, Sign::Result, &narrator::limit(reached, self.view.currency()), indent)
+                self.remark(Tone::Warn, Sign::Result, &sentences::limit(reached, self.view.currency()), indent)
             }
             NodeKind::Message { .. } => self.narrated(node, [Tone::Dim; 2], Sign::Said, indent),
             NodeKind::Compaction { .. } | NodeKind::PluginUpdate { .. } | NodeKind::GuardReplaced { .. } => {
@@ -116,7 +116,7 @@ impl NodeRenderer<'_> {
 
     /// Renders the sentences of a node, each behind a sign.
     fn narrated(&self, node: &Node, tones: [Tone; 2], sign: Sign, indent: usize) -> Vec<Line> {
-        let said = narrator::note(node, self.view.currency());
+        let said = sentences::note(node, self.view.currency());
         said.iter().zip(tones).flat_map(|(text, tone)| self.remark(tone, sign, text, indent)).collect()
     }
 
@@ -209,7 +209,7 @@ impl NodeRenderer<'_> {
                 (false, _) => many(iterations, "iteration"),
             });
         }
-        metadata.extend(narrator::loop_limit(&self.view.timeline, stage).map(|limit| format!("ended by {limit}")));
+        metadata.extend(sentences::loop_limit(&self.view.timeline, stage).map(|limit| format!("ended by {limit}")));
         if let Some(usage) = stage.usage.as_ref().filter(|usage| usage.total() > 0) {
             metadata.push(tokens(usage));
         }
@@ -306,7 +306,7 @@ impl NodeRenderer<'_> {
     pub(super) fn retry(&self, attempt: u32, message: &str, due: Timestamp, indent: usize) -> Vec<Line> {
         let left = Some(due.since(self.view.now)).filter(|left| !left.is_zero());
         let left = left.map(|left| Duration::from_secs((left + ALMOST_A_SECOND).as_secs()));
-        self.remark(Tone::Warn, Sign::Retry, &narrator::retry(attempt, message, left), indent)
+        self.remark(Tone::Warn, Sign::Retry, &sentences::retry(attempt, message, left), indent)
     }
 
     /// Returns whether a later attempt beside a node, or the failure of the stage around it, says the same.
@@ -340,12 +340,12 @@ impl NodeRenderer<'_> {
             lines.extend(self.remark(Tone::Dim, Sign::Result, &progress, indent));
         }
         if let Some(approval) = call.approval.as_ref().filter(|approval| approval.is_pending()) {
-            let text = narrator::needs_approval(&approval.reason) + &self.until(approval.expires);
+            let text = sentences::needs_approval(&approval.reason) + &self.until(approval.expires);
             lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
         }
         let waits = call.waits.last().filter(|wait| call.state == CallState::Waiting && wait.resumed.is_none());
         for wait in waits.iter().flat_map(|wait| &wait.waits) {
-            let text = narrator::waits_for(std::slice::from_ref(wait)) + &self.until(wait.expires);
+            let text = sentences::waits_for(std::slice::from_ref(wait)) + &self.until(wait.expires);
             lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
         }
         match &call.result {

@@ -14,7 +14,7 @@ use positronic_core::projection::timeline::NodeKind;
 use positronic_core::record::{Delta, Event, Path, Timestamp};
 
 use super::chat_layout::chat_layout;
-use super::frame::fit;
+use super::fit_height::fit;
 use super::layout::{Block, BlockId, Scrolled, blocks};
 use super::preview::preview;
 use super::{Frame, Line, Painter, Style, Tone, View, sanitise, wrap};

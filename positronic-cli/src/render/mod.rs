@@ -4,25 +4,25 @@
 //! Two reporters show a view while the run continues: [`Live`] repaints the end of a terminal, [`Plain`] appends one
 //! line for each notable event. A recorded run is shown by the same code.
 
-mod answers;
+mod answer_lines;
 mod arguments;
+mod budget_text;
 mod chat_layout;
 mod conversation;
 pub(crate) mod cost_line;
 pub(crate) mod diagram;
 pub(crate) mod figures;
-mod frame;
+mod fit_height;
 mod layout;
-mod limits;
 mod lines;
 mod live;
 pub(crate) mod markdown;
-pub(crate) mod narrator;
+mod model_routing;
 mod painter;
 mod plain;
 mod preview;
 mod report;
-mod routing;
+pub(crate) mod sentences;
 mod shown_answer;
 mod style;
 mod summary;
@@ -37,10 +37,10 @@ mod live_tests;
 pub(crate) mod tests;
 
 pub(crate) use arguments::{ArgumentLayout, extent};
+pub(crate) use budget_text::{budget_limits, budget_usage, limit_question};
 pub(crate) use chat_layout::chat_text;
 pub(crate) use conversation::{conversation_markdown, is_own, plain_answer};
-pub(crate) use frame::render;
-pub(crate) use limits::{budget_limits, budget_usage, limit_question};
+pub(crate) use fit_height::render;
 pub(crate) use live::Live;
 pub(crate) use painter::{Frame, Painter};
 pub(crate) use plain::Plain;

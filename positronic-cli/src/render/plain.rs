@@ -8,7 +8,7 @@ use positronic_core::prices::PriceTable;
 use positronic_core::projection::timeline::NodeId;
 use positronic_core::record::{Event, Timestamp};
 
-use super::narrator::sentences;
+use super::sentences::sentences;
 use super::{Style, View, one_line, printable};
 
 /// Reports a run line by line: what [`sentences`] adds to the nodes that an event changes.

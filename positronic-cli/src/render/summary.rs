@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::cost_line::cost;
 use super::figures::{duration, many, seconds, tokens};
 use super::lines::NodeRenderer;
-use super::narrator::is_cut_off;
+use super::sentences::is_cut_off;
 use super::view::ROOT;
 use super::words::ended;
 use super::{Line, Sign, Tone, one_line, sanitise, shorten, width};

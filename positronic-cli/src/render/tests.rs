@@ -13,7 +13,7 @@ use positronic_core::record::{
 use serde_json::Value;
 
 use super::cost_line::cost;
-use super::narrator::sentences;
+use super::sentences::sentences;
 use super::text::width;
 use super::{Plain, Style, View, render};
 use stories::{Beat, Story};

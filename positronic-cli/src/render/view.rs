@@ -15,7 +15,7 @@ use positronic_core::record::{
     Delta, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Path, Segment, Speaker, StageKind, Timestamp,
 };
 
-use super::routing::routing_summary;
+use super::model_routing::routing_summary;
 use super::shown_answer::ShownAnswer;
 
 /// The root brain's node.

@@ -14,7 +14,7 @@ use crate::app::{Failure, ProjectStore, Ui, currency};
 use crate::cli::Exit;
 use crate::render::ShortIds;
 use crate::render::figures::many;
-use crate::render::narrator::loop_limit;
+use crate::render::sentences::loop_limit;
 use crate::session::{Ending, Interrupt, LISTED_ROWS, pending_entry};
 
 /// Prints the outcome of a run, and returns the exit code.

@@ -10,7 +10,7 @@ use crate::app::{REPLY, Ui};
 use crate::cli::limits;
 use crate::cli::options::sample;
 use crate::render::figures::{age, left, many};
-use crate::render::narrator::{needs_approval, waits_for};
+use crate::render::sentences::{needs_approval, waits_for};
 use crate::render::{ArgumentLayout, extent, limit_question, one_line, shorten};
 
 /// The path of the whole run, in place of a call.

@@ -12,7 +12,7 @@ use positronic_core::record::{CallState, LoopOutcome, RunSummary, Speaker};
 
 use crate::render::figures::duration;
 use crate::render::markdown::{self, code, escaped, fits_in_line, quoted_markdown, whole_block};
-use crate::render::narrator::{loop_end, note};
+use crate::render::sentences::{loop_end, note};
 use crate::render::shown_answer::ShownAnswer;
 use crate::render::view::ROOT;
 use crate::render::words::{approval, ended};

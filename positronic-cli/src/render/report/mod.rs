@@ -17,7 +17,7 @@ use crate::render::cost_line::cost_line;
 use crate::render::figures::many;
 use crate::render::figures::{duration, tokens};
 use crate::render::markdown::{self, code, escaped, quoted};
-use crate::render::narrator::{loop_end, note, of_call, refused_answer, sentences};
+use crate::render::sentences::{loop_end, note, of_call, refused_answer, sentences};
 use crate::render::shown_answer::ShownAnswer;
 use crate::render::words::{ended, file_kind, repaired, without_result};
 

@@ -4,10 +4,10 @@ use positronic_core::projection::timeline::{AnswerNode, AnswerOutcome, NodeId, S
 use positronic_core::record::{Citation, DeltaKind, ProviderToolUse};
 
 use super::lines::NodeRenderer;
-use super::routing::{failed_over, routing_summary};
+use super::model_routing::{failed_over, routing_summary};
 use super::shown_answer::{ShownAnswer, ShownPart};
 use super::{Line, Sign, Tone, one_line, sanitise, shorten, width, wrap};
-use super::{narrator, words};
+use super::{sentences, words};
 
 /// Number of visible lines of reasoning.
 const THOUGHT_LINES: usize = 3;
@@ -26,7 +26,7 @@ impl NodeRenderer<'_> {
         };
         let tone = if failed_over(&answered.metadata) { Tone::Warn } else { Tone::Dim };
         let way = routing_summary(&answered.metadata).map(|way| self.remark(tone, Sign::Result, &way, indent));
-        let refused = refused.map(|(guard, message)| narrator::refused_answer(guard.as_deref(), message));
+        let refused = refused.map(|(guard, message)| sentences::refused_answer(guard.as_deref(), message));
         let refused = refused.map(|text| self.remark(Tone::Warn, Sign::Result, &text, indent));
         way.into_iter().chain(refused).flatten().collect()
     }

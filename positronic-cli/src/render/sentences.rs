@@ -15,7 +15,7 @@ use positronic_core::record::{
 
 use super::cost_line::cost;
 use super::figures::{amount, duration, many, tokens, until_due, used_of};
-use super::routing::routing_summary;
+use super::model_routing::routing_summary;
 use super::shown_answer::{ShownAnswer, ShownPart};
 use super::view::{failure, is_asked_in_loop};
 use super::words::{self, by, why};
