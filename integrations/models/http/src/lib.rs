@@ -42,6 +42,7 @@ pub use options::{HttpOptions, Timeouts};
 pub use request_body::{RequestBody, extend_list, sendable_arguments, sendable_object};
 pub use reqwest;
 pub use route::Route;
+pub use secrets::is_secret_header;
 pub use sender::{HttpSender, SendError};
 pub use sse::{SseDecoder, SseError, SseEvent};
 pub use transport::Transport;

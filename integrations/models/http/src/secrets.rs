@@ -16,8 +16,10 @@ pub(super) struct Secrets<'a>(Vec<&'a str>);
 
 impl<'a> Secrets<'a> {
     pub(super) fn of(headers: [&'a HeaderMap; 2]) -> Self {
-        let secret =
-            headers.into_iter().flatten().filter(|(name, value)| value.is_sensitive() && is_secret(name.as_str()));
+        let secret = headers
+            .into_iter()
+            .flatten()
+            .filter(|(name, value)| value.is_sensitive() && is_secret_header(name.as_str()));
         // The secret of `Bearer KEY` is the key.
         let secrets = secret.filter_map(|(_, value)| value.to_str().ok()?.rsplit(' ').next());
         Self(secrets.filter(|secret| secret.len() >= SHORTEST).collect())
@@ -40,8 +42,17 @@ impl<'a> Secrets<'a> {
 }
 
 /// Returns whether a header's name indicates a secret, unlike an application's title, which may occur in any sentence.
-pub(super) fn is_secret(name: &str) -> bool {
-    ["auth", "key", "token", "secret", "cookie", "password"].iter().any(|part| name.contains(part))
+///
+/// ```
+/// use positronic_model_http::is_secret_header;
+///
+/// assert!(is_secret_header("X-Api-Key"));
+/// assert!(!is_secret_header("X-Title"));
+/// ```
+#[must_use]
+pub fn is_secret_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["auth", "cookie", "key", "password", "secret", "token"].iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use super::lenient::document;
 use super::options::HttpOptions;
 use super::response_body::{Events, LARGEST_ANSWER, StreamEvent, read};
 use super::retry_after_header::retry_after;
-use super::secrets::{Secrets, is_secret};
+use super::secrets::{Secrets, is_secret_header};
 use super::sender::SendError;
 use super::stopwatch::{Stopwatch, unix_seconds};
 use super::unreachable::explain;
@@ -305,7 +305,9 @@ impl Transport {
         let advice = match error.status {
             Some(404 | 405) if !names_model => self.advice_on_address(endpoint),
             Some(400) if tls && !endpoint.is_tls() => "write the base URL as https://…".to_owned(),
-            Some(401 | 403) if !headers.into_iter().flat_map(HeaderMap::keys).any(|name| is_secret(name.as_str())) => {
+            Some(401 | 403)
+                if !headers.into_iter().flat_map(HeaderMap::keys).any(|name| is_secret_header(name.as_str())) =>
+            {
                 "no API key was sent".to_owned()
             }
             Some(500..) => return ModelError { message: format!("{} ({endpoint})", error.message), ..error },

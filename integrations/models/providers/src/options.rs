@@ -4,9 +4,7 @@ use std::fmt;
 
 use positronic_core::model::Capabilities;
 use positronic_core::record::ActionFormat;
-
-/// Words in the names of secret headers.
-const SECRET_HEADERS: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
+use positronic_model_http::is_secret_header;
 
 /// The options of a model. Each provider gets them in its own form.
 ///
@@ -49,12 +47,9 @@ impl ModelOptions {
     /// Returns the secrets of the options: the values of secret headers, and the password of the proxy.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
-        let of_headers = self.headers.iter().filter_map(|(name, value)| {
-            let name = name.to_ascii_lowercase();
-            let is_secret = SECRET_HEADERS.iter().any(|word| name.contains(word));
-            // The word before a space is a scheme, such as `Bearer`.
-            is_secret.then(|| value.rsplit(' ').next().unwrap_or_default().to_owned())
-        });
+        let secret = self.headers.iter().filter(|(name, _)| is_secret_header(name));
+        // The word before a space is a scheme, such as `Bearer`.
+        let of_headers = secret.map(|(_, value)| value.rsplit(' ').next().unwrap_or_default().to_owned());
         of_headers.chain(self.proxy.as_deref().and_then(password)).filter(|secret| !secret.is_empty()).collect()
     }
 }
