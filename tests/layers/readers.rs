@@ -25,7 +25,7 @@ const READERS: &[(&str, &str, &[&str])] = &[
     ("commit", "positronic-core", &["runner/worker/commit.rs"]),
     ("append", "positronic-core", &["store/append.rs"]),
     ("about", "positronic-core", &["machine/summary/from_events.rs"]),
-    ("failed", "positronic-core", &["machine/failed_place.rs"]),
+    ("failed", "positronic-core", &["machine/retry_point.rs"]),
     ("flight", "positronic-core", &["runner/client/answers.rs"]),
     ("words", "positronic-cli", &["render/words.rs"]),
     ("serve", "positronic-cli", &["commands/serve/work/serve_log.rs"]),
@@ -42,7 +42,7 @@ const READERS: &[(&str, &str, &[&str])] = &[
 /// Files of the core that no kind can pass: those that name all, and the folds to which the first of them sends each kind.
 const EXHAUSTIVE: &[&str] = &[
     "machine/apply.rs",
-    "machine/crashes.rs",
+    "machine/crash_limit.rs",
     "machine/stages/loop/call_fold.rs",
     "machine/summary/headline.rs",
     "machine/stages/loop/fold.rs",

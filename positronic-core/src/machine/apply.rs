@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::active_time::{active_before, count_active, note_time_limit};
 use super::apply_usage::{add_iteration, add_usage, apply_budget, limit_failure};
-use super::crashes::{count_crash, count_lost_call, count_progress, work_at};
+use super::crash_limit::{count_crash, count_lost_call, count_progress, work_at};
+use super::frame_lookup::owner_of;
 use super::frames::{BrainEnd, BrainFrame, Stage};
 use super::grants::Grants;
 use super::stages::{Advance, Frame, OwnerState, Reason, postpone_in_fork};
 use super::state::{KNOWN_SIGNALS, NotClaimed, RunState};
-use super::tree::owner_of;
 use super::undo;
 use crate::record::{CallerTool, Claim, Event, EventKind, Failure, Path, Segment, UndoCause};
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use super::frame_lookup::owner_of;
 use super::frames::{LoopFrame, Visit};
 use super::grants::{Grants, PendingGrant};
 use super::limits::{LimitCheck, LimitedFrame, asked_at, bound_at};
 use super::stages::Reason;
 use super::state::RunState;
-use super::tree::owner_of;
 use crate::record::{Decision, Event, EventKind, Failure, LimitKind, LoopOutcome, OnLimit, Path, ResponseMetadata};
 
 const NO_LIMITS: &str = "no loop or brain with limits is open at this path";

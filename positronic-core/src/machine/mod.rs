@@ -26,31 +26,31 @@ mod apply_usage;
 mod child_end;
 mod close;
 mod conversation_budget;
+mod crash_limit;
 mod crashed_work;
-mod crashes;
 mod detached_calls;
 mod effect;
-mod failed_place;
+mod frame_lookup;
 mod frames;
 mod grants;
 mod limits;
 mod model_question;
 mod next;
+mod retry_point;
 mod settle;
 mod stages;
 mod state;
 mod status;
 mod summary;
-mod tree;
 mod tries;
 mod undo;
 mod waiting;
 
 pub use admit::{Refusal, earlier_decision};
 pub use apply::IllegalEvent;
+pub use crash_limit::MAX_CRASHES;
+pub(crate) use crash_limit::{SUSPECT, parked};
 pub use crashed_work::{CrashedWork, Work};
-pub use crashes::MAX_CRASHES;
-pub(crate) use crashes::{SUSPECT, parked};
 pub use state::{KNOWN_SIGNALS, NotClaimed, RunState};
 pub use status::{pending, status};
 pub use summary::summary;
@@ -78,10 +78,10 @@ pub(crate) use admit::{REPLY, nothing_waits, with_earlier_answer};
 pub(crate) use close::end_brain;
 pub(crate) use conversation_budget::add_up;
 pub(crate) use detached_calls::detached;
-pub(crate) use failed_place::{FailedPlace, failed_place};
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use model_question::{Asking, ask};
 pub(crate) use next::is_due;
+pub(crate) use retry_point::{FailedPlace, failed_place};
 pub(crate) use settle::{
     Answered, ConfiguredIteration, GroupBegun, OPENING, Outcome, Overdue, RefusingGuard, Replaced, Returned,
     SettleContext, StateChanges, Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, plugin_updated,

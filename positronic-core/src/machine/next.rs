@@ -1,6 +1,6 @@
 //! The next effects of a run: a pure function of the state and the time.
 
-use super::crashes::{isolate, park};
+use super::crash_limit::{isolate, park};
 use super::effect::{Effect, Next};
 use super::frames::Intent;
 use super::limits::Enclosing;

@@ -3,7 +3,7 @@
 //! The runner performs an effect and describes its outcome as plain data. All consequences are decided here, with the
 //! time and the random number that the runner passes in.
 
-mod code;
+mod author_code;
 pub(super) mod context;
 mod iteration;
 mod plugins;
@@ -270,16 +270,16 @@ fn settled(
             let message = format!("the loop `{path}` {what}: {}", error.with_line());
             fail_loop(state, path, Failure { code, message, retryable })
         }
-        Outcome::Chosen(arm) => code::choose(state, path, arm),
-        Outcome::GroupBegun(begun) => code::begin_group(state, path, begun),
-        Outcome::Checked(checked) => code::check(state, path, checked),
-        Outcome::WaitBegun(begun) => code::begin_wait(state, path, begun),
-        Outcome::StageEnded(change) => code::end_stage(state, path, change, context),
-        Outcome::BrainBegun(begun) => code::begin_brain(state, path, begun),
-        Outcome::BrainEnded(mapped) => code::end_brain(state, path, mapped, context),
-        Outcome::BrainResult(result) => code::complete_brain(state, path, result),
-        Outcome::LoopClosed(outcome, exited) => code::close_loop(state, path, outcome, exited),
-        Outcome::Resumed(changes) => code::resume_call(state, path, changes, context),
+        Outcome::Chosen(arm) => author_code::choose(state, path, arm),
+        Outcome::GroupBegun(begun) => author_code::begin_group(state, path, begun),
+        Outcome::Checked(checked) => author_code::check(state, path, checked),
+        Outcome::WaitBegun(begun) => author_code::begin_wait(state, path, begun),
+        Outcome::StageEnded(change) => author_code::end_stage(state, path, change, context),
+        Outcome::BrainBegun(begun) => author_code::begin_brain(state, path, begun),
+        Outcome::BrainEnded(mapped) => author_code::end_brain(state, path, mapped, context),
+        Outcome::BrainResult(result) => author_code::complete_brain(state, path, result),
+        Outcome::LoopClosed(outcome, exited) => author_code::close_loop(state, path, outcome, exited),
+        Outcome::Resumed(changes) => author_code::resume_call(state, path, changes, context),
     }
 }
 

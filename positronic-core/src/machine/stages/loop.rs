@@ -4,10 +4,10 @@ mod approvals;
 mod batch;
 mod call;
 mod call_fold;
+mod crashed_calls;
 mod engine_messages;
 mod fold;
 mod handoff;
-mod rerun;
 mod useless_answers;
 
 use std::ops::ControlFlow;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(in crate::machine) use approvals::{denial, denied_before};
+pub(crate) use crashed_calls::given_up;
 use engine_messages::{EMPTY, engine_message, nudge, summary_request};
-pub(crate) use rerun::given_up;
 
 use super::fork_deadlines::{postpone, postpone_waits};
 use super::frame::{Advance, Frame, Kind, OwnerState, Reason, Segments, Visitor, requests_below};

@@ -1,4 +1,4 @@
-//! The place where a run failed: the last event before its failure began.
+//! The event after which a retry of a failed run continues: the last one before its failure began.
 //!
 //! A failure is several events: a loop that fails gives each open call a result, then ends; the brains around it fail one after
 //! the other. A retry continues before all of them, so that calls with results keep them and open ones are open again.
