@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::client::{fork, retry};
 use super::detached::{DetachedCall, PreparedCall, perform};
-use super::effects::ask::ask_once;
+use super::effects::send_request::ask_once;
 #[cfg(feature = "schedules")]
 use super::schedules::ticks;
 use super::serve::load_permits::LoadPermit;

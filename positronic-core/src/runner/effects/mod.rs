@@ -2,7 +2,7 @@
 //!
 //! An effect that takes time runs in a task of its own and sends reports to its worker. The others run in the worker.
 
-pub(super) mod ask;
+pub(super) mod async_effects;
 mod branch;
 pub(super) mod caller_tools;
 mod charge;
@@ -15,18 +15,18 @@ mod hook_limit;
 pub(super) mod link;
 mod model_call;
 mod nested_brain;
-pub(super) mod perform;
 pub(super) mod plugin_hooks;
 mod plugin_updates;
 pub(super) mod prepare;
-pub(super) mod questions;
+pub(super) mod questions_and_values;
 mod recheck_edited_arguments;
 pub(super) mod record_outcome;
 pub(super) mod report;
-pub(super) mod start;
+pub(super) mod send_request;
 pub(super) mod state_owner;
 mod step;
 mod structured_actions;
+pub(super) mod sync_effects;
 mod tool_call;
 mod undo;
 mod validate_calls;

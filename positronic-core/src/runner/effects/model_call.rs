@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::ask::ask;
 use super::charge::{charged, charged_error};
 use super::guards::Refused;
 use super::guards::answers::AnswerGuards;
 use super::plugin_hooks::{Passed, inspected};
 use super::report::EffectOutcome;
+use super::send_request::ask;
 use super::structured_actions::{Received, ask_for_actions};
 use super::validate_calls::{IterationAnswer, validate_calls};
 use crate::definition::{LoopDefinition, Scope};

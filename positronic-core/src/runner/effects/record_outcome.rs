@@ -1,7 +1,7 @@
 //! Outcomes of effects: described as data by the runner, and converted into events by the machine.
 
 use super::prepare::{record_inputs, record_prepared};
-use super::questions::record_question;
+use super::questions_and_values::record_question;
 use super::report::EffectOutcome;
 use super::state_owner::states;
 use crate::definition::{UntypedReply, recordable};

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 
-use super::ask::ask;
+use super::send_request::ask;
 use crate::definition::LoopDefinition;
 use crate::model::{DeltaSink, Model, NoDeltas, Piece};
 use crate::projection::{DecodedActions, ReasoningStream, decode_actions};

@@ -7,8 +7,8 @@ use super::tries::with_tries;
 use super::worker::Worker;
 use crate::machine::{Effect, awaits, next};
 use crate::record::{NewEvent, Path};
+use crate::runner::effects::async_effects::{given_up_call, intent};
 use crate::runner::effects::prepare::draft_following;
-use crate::runner::effects::start::{given_up_call, intent};
 
 impl Worker {
     /// Adds a transition to the draft.

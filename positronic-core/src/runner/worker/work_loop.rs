@@ -13,12 +13,12 @@ use crate::error::Error;
 use crate::machine::{Effect, Outcome, detached, next, status};
 use crate::record::{EventKind, NewEvent, Path, Status, Timestamp};
 use crate::runner::clock::{sleep, sleep_until};
-use crate::runner::effects::perform::perform;
+use crate::runner::effects::async_effects::{start_announced, start_effect};
 use crate::runner::effects::prepare::preparing;
-use crate::runner::effects::questions::{answer_question, keep_value, record_child};
+use crate::runner::effects::questions_and_values::{answer_question, keep_value, record_child};
 use crate::runner::effects::record_outcome::record_outcome;
 use crate::runner::effects::report::{self, Report};
-use crate::runner::effects::start::{start_announced, start_effect};
+use crate::runner::effects::sync_effects::perform;
 
 /// The maximum number of reports in an append.
 const TOGETHER: usize = 64;

@@ -1,4 +1,4 @@
-//! Requests of running code to its worker: ask a model, record a value, name a child run.
+//! Requests of running code to its worker: ask a model, record a value, name a child run. Code that runs again gets what the log has.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::ask::ask;
 use super::charge::{charged, charged_error};
 use super::report::{Asker, EffectOutcome, SequenceTurn};
+use super::send_request::ask;
 use crate::error::{Error, Result};
 use crate::machine::{self, Asking, keeps_values, settle};
 use crate::projection::question_request;
