@@ -64,8 +64,8 @@ pub use serve::server::Server;
 pub use serve::triggers::{DueTrigger, FireError, Firing};
 pub use start::{Difference, StartError};
 pub use start_on::DeliveryError;
-pub use worker::registry::Release;
-pub use worker::stop::ResumeError;
+pub use worker::claimed_runs::Release;
+pub use worker::stop_reason::ResumeError;
 
 pub use crate::definition::UnknownAction;
 pub use crate::record::Busy;

@@ -17,7 +17,7 @@ use super::worker::claim::{NoClaim, claim};
 use super::worker::load;
 use super::worker::restore::{migration, version_difference};
 use super::worker::shared::{Folded, Shared};
-use super::worker::stop::ResumeError;
+use super::worker::stop_reason::ResumeError;
 use super::{RunHandle, Runner};
 use crate::definition::BrainDefinition;
 use crate::error::panicked;

@@ -21,10 +21,10 @@ use crate::runner::effects::report::Report;
 use crate::runner::effects::state_owner::{owner_scope, updated};
 use crate::runner::start::start_run;
 use crate::runner::worker::append::{Extras, follow, stamp};
-use crate::runner::worker::frames::Frames;
 use crate::runner::worker::load;
+use crate::runner::worker::loaded_code::Frames;
 use crate::runner::worker::shared::Shared;
-use crate::runner::worker::stop::{Stop, passes};
+use crate::runner::worker::stop_reason::{Stop, passes};
 
 /// A detached call whose tool is ready to be called.
 #[must_use = "the tool is called by `perform`"]

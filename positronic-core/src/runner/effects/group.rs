@@ -10,7 +10,7 @@ use crate::error::{Error, Result, caught_now};
 use crate::machine::{GroupBegun, GroupFrame, Outcome, Winner};
 use crate::record::{Change, EventKind, Failure, Path, Segment};
 use crate::runner::worker::Worker;
-use crate::runner::worker::stop::Stop;
+use crate::runner::worker::stop_reason::Stop;
 
 /// The number of events per read of the log.
 const CHUNK: usize = 1024;

@@ -14,8 +14,8 @@ use crate::error::{Error, Result, caught_now};
 use crate::machine::{BrainEnd, Outcome, StateChanges, Veto};
 use crate::record::{BrainStart, Path};
 use crate::runner::worker::Worker;
-use crate::runner::worker::frames::Frames;
-use crate::runner::worker::stop::Stop;
+use crate::runner::worker::loaded_code::Frames;
+use crate::runner::worker::stop_reason::Stop;
 
 /// Begins a nested brain. The arguments of a call that a person has edited are checked first, in a task of their own.
 pub(super) async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool, Stop> {

@@ -15,7 +15,7 @@ use crate::error::caught_now;
 use crate::machine::{ConfiguredIteration, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
 use crate::record::{ContinuedLoop, NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment};
 use crate::runner::worker::Worker;
-use crate::runner::worker::stop::Stop;
+use crate::runner::worker::stop_reason::Stop;
 
 /// Runs a loop's configuration, then begins its iteration or lets its plugins prepare it first.
 pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> Result<bool, Stop> {

@@ -17,7 +17,7 @@ use crate::record::{
 };
 use crate::runner::clock::sleep_until;
 use crate::runner::worker::Worker;
-use crate::runner::worker::stop::Stop;
+use crate::runner::worker::stop_reason::Stop;
 
 /// Records a value that a step or a tool has computed and replies with it, or with the value that an earlier attempt
 /// recorded.

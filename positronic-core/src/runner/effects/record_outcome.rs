@@ -10,7 +10,7 @@ use crate::machine::{Outcome, Replaced, Returned, StateChanges, Veto, settle};
 use crate::record::{EventKind, Path};
 use crate::runner::detached::call::InDoubt;
 use crate::runner::worker::Worker;
-use crate::runner::worker::stop::Stop;
+use crate::runner::worker::stop_reason::Stop;
 
 /// Adds the outcome of an effect to the draft; that of a question is appended, and then its asker gets the reply.
 pub(in crate::runner) async fn record_outcome(

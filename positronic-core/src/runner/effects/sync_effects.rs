@@ -14,7 +14,7 @@ use crate::error::{Error, Result, caught_now};
 use crate::machine::{CallPhase, Effect, LoopFrame, Outcome};
 use crate::record::{LoopOutcome, Path};
 use crate::runner::worker::Worker;
-use crate::runner::worker::stop::Stop;
+use crate::runner::worker::stop_reason::Stop;
 
 /// Performs an effect, and drafts or appends its outcome. Returns `false` if another writer was first or the effect is obsolete.
 pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> Result<bool, Stop> {

@@ -11,7 +11,7 @@ use crate::machine::{RunState, Undoable};
 use crate::record::{EventKind, Path, Segment, Seq};
 use crate::runner::client::child_ends::{UNDOES, cancel_children};
 use crate::runner::worker::Worker;
-use crate::runner::worker::frames::Frames;
+use crate::runner::worker::loaded_code::Frames;
 use crate::runner::worker::restore::configured_again;
 use crate::runner::worker::shared::Shared;
 

@@ -6,7 +6,7 @@ use crate::machine::{Outcome, WaitOutcome};
 use crate::record::{Change, Path};
 use crate::runner::worker::Worker;
 use crate::runner::worker::early_webhooks::take_early_webhooks;
-use crate::runner::worker::stop::Stop;
+use crate::runner::worker::stop_reason::Stop;
 
 pub(super) async fn begin_wait(worker: &mut Worker, path: &Path) -> Result<bool, Stop> {
     let Some(document) = worker.document(path) else { return Ok(false) };

@@ -26,7 +26,7 @@ use crate::runner::client::child_ends::{after_end, deliver_ends};
 use crate::runner::clock::{NAP, sleep};
 use crate::runner::worker::claim::{NoClaim, claim};
 use crate::runner::worker::shared::{Shared, WorkerPhase};
-use crate::runner::worker::stop::{ResumeError, Stop};
+use crate::runner::worker::stop_reason::{ResumeError, Stop};
 use crate::runner::worker::{LeaveReason, Worker, work};
 use crate::store::Deferral;
 

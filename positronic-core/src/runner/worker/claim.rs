@@ -8,7 +8,7 @@ use super::lease::HeldLease;
 use super::release::{give_up, release};
 use super::restore::{migration, restore};
 use super::shared::Shared;
-use super::stop::Stop;
+use super::stop_reason::Stop;
 use super::worker::Worker;
 use crate::definition::BrainDefinition;
 use crate::machine::{RunState, parked};

@@ -9,7 +9,7 @@ use super::append::{Extras, append_of};
 use super::draft::{Draft, OutcomeEvents};
 use super::release::retries;
 use super::snapshots::Saved;
-use super::stop::{Stop, passes};
+use super::stop_reason::{Stop, passes};
 use super::timers::timers;
 use super::worker::Worker;
 use crate::machine::{IllegalEvent, SUSPECT};

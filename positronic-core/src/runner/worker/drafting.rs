@@ -1,9 +1,9 @@
 //! How a worker drafts: it folds events into its state, and adds what they make due.
 
 use super::append::{Stamp, stamp_all};
+use super::brain_retries::with_tries;
 use super::draft::Draft;
-use super::stop::Stop;
-use super::tries::with_tries;
+use super::stop_reason::Stop;
 use super::worker::Worker;
 use crate::machine::{Effect, awaits, next};
 use crate::record::{NewEvent, Path};

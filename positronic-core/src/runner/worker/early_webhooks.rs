@@ -1,7 +1,7 @@
 //! Delivery of webhooks that arrived before a call or a stage waited for them.
 
 use super::shared::Shared;
-use super::stop::Stop;
+use super::stop_reason::Stop;
 use super::worker::Worker;
 use crate::machine::{REPLY, Refusal, RunState, pending, waits_since};
 use crate::record::{Path, Pending, Signal, SignalId, SignalKind, Timestamp, WaitSpec};

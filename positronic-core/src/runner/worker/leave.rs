@@ -4,9 +4,9 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
 
-use super::registry::Departure;
+use super::claimed_runs::Departure;
 use super::release::{fail, give_up};
-use super::stop::Stop;
+use super::stop_reason::Stop;
 use super::work_loop::drive;
 use super::worker::Worker;
 use crate::error::panicked;

@@ -10,24 +10,24 @@
 //! timers, snapshots and prompts.
 
 pub(super) mod append;
+mod brain_retries;
 pub(super) mod claim;
+pub(super) mod claimed_runs;
 mod commit;
 mod draft;
 mod drafting;
 pub(super) mod early_webhooks;
-pub(super) mod frames;
 pub(super) mod lease;
 mod leave;
 pub(super) mod load;
+pub(super) mod loaded_code;
 mod lockstep;
-pub(super) mod registry;
 mod release;
 pub(super) mod restore;
 pub(super) mod shared;
 mod snapshots;
-pub(super) mod stop;
+pub(super) mod stop_reason;
 pub(super) mod timers;
-mod tries;
 mod work_loop;
 mod worker;
 

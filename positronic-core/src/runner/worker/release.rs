@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::registry::Departure;
-use super::stop::{ResumeError, Stop, passes};
+use super::claimed_runs::Departure;
+use super::stop_reason::{ResumeError, Stop, passes};
 use super::worker::Worker;
 use crate::machine::end_brain;
 use crate::record::{EndReason, EventKind, Failure, NewEvent, Path};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::frames::Frames;
-use super::stop::Stop;
+use super::loaded_code::Frames;
+use super::stop_reason::Stop;
 use super::worker::Worker;
 use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, LoopStage, NestedDefinition, Scope, StageDefinition, ToolBody,

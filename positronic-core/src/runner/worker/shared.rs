@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
 use super::append::{Extras, append, append_of, follow, index};
-use super::stop::{ResumeError, Stop};
+use super::stop_reason::{ResumeError, Stop};
 use crate::definition::BrainDefinition;
 use crate::machine::RunState;
 use crate::projection::Prompts;

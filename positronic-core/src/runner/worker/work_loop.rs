@@ -7,7 +7,7 @@ use super::early_webhooks::take_early_webhooks;
 use super::leave::LeaveReason;
 use super::release::release;
 use super::shared::WorkerPhase;
-use super::stop::Stop;
+use super::stop_reason::Stop;
 use super::worker::{Worker, lost};
 use crate::error::Error;
 use crate::machine::{Effect, Outcome, detached, next, status};

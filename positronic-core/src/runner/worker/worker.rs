@@ -8,13 +8,13 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
+use super::claimed_runs::RunGuard;
 use super::draft::Draft;
-use super::frames::Frames;
 use super::lease::HeldLease;
+use super::loaded_code::Frames;
 use super::lockstep::HeldReports;
-use super::registry::RunGuard;
 use super::shared::Shared;
-use super::stop::Stop;
+use super::stop_reason::Stop;
 use crate::definition::{Scope, StateValue};
 use crate::machine::{Effect, Outcome, RunState, SettleContext, is_due, settle};
 use crate::record::{Epoch, NewEvent, Path};
