@@ -26,7 +26,7 @@ const READERS: &[(&str, &str, &[&str])] = &[
     ("append", "positronic-core", &["store/append.rs"]),
     ("about", "positronic-core", &["machine/summary/from_events.rs"]),
     ("failed", "positronic-core", &["machine/retry_point.rs"]),
-    ("flight", "positronic-core", &["runner/client/answers.rs"]),
+    ("flight", "positronic-core", &["runner/client/answers_in_flight.rs"]),
     ("words", "positronic-cli", &["render/words.rs"]),
     ("serve", "positronic-cli", &["commands/serve/work/serve_log.rs"]),
     ("cassette", "positronic-cli", &["app/models/cassette_position.rs"]),

@@ -15,7 +15,7 @@ use super::detached::call::ToolExecutor;
 use super::serve::backoffs::{ResumeBackoffs, TriggerBackoffs};
 use super::serve::load_permits::LoadPermits;
 use super::serve::quarantine::Quarantine;
-use super::serve::unattended::Unattended;
+use super::serve::without_handle::Unattended;
 use super::worker::claimed_runs::RunRegistry;
 use super::worker::lease::{HeldLease, LeaseKeeper};
 use crate::definition::{ActionSet, BrainDefinition, StartOn};

@@ -11,9 +11,9 @@
 //! reproducible. Outcomes that have arrived together are drafted on top of each other and appended once. Signals are
 //! appended by their senders, and the worker reads them from the store. The intent of an effect is in the store before the
 //! effect starts, with the outcomes that led to it. A waiting run is released, and claimed again when there is work, by its
-//! task: `run_task`, or without a handle `unattended`.
+//! task: `run_task`, or without a handle `without_handle`.
 //!
-//! `Runner` is defined in `config`, and its methods are in `verbs`.
+//! `Runner` is defined in `config`, and its methods are in `methods`.
 //!
 //! | folder | |
 //! |---|---|
@@ -30,16 +30,16 @@ mod config;
 mod conversation;
 pub mod detached;
 mod effects;
+mod methods;
 mod resume;
 #[cfg(feature = "schedules")]
 mod schedules;
 mod serve;
 mod start;
 mod start_on;
-mod verbs;
 mod worker;
 
-pub use client::answers::AnswerReader;
+pub use client::answers_in_flight::AnswerReader;
 pub use client::client::Client;
 pub use client::deliver_webhook::Delivered;
 pub use client::follow::RunUpdate;

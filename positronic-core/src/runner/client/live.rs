@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::answers::AnswersInFlight;
+use super::answers_in_flight::AnswersInFlight;
 use super::shared_log::SharedLog;
 use crate::record::{Delta, RunId, Seq};
 

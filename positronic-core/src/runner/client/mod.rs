@@ -1,10 +1,9 @@
 //! Access to runs from outside of their workers: handles, signals, readers, sinks, forks and retries.
 
-pub(super) mod answers;
+pub(super) mod answers_in_flight;
 pub(super) mod child_ends;
 pub(super) mod client;
 pub(super) mod deliver_webhook;
-pub(super) mod durable_sinks;
 pub(super) mod follow;
 mod follower;
 pub(super) mod fork;
@@ -18,4 +17,5 @@ mod shared_log;
 mod signal_methods;
 pub(super) mod signals;
 pub(super) mod sink_feed;
+pub(super) mod undelivered_events;
 pub(super) mod undo;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::stream::BoxStream;
 use serde_json::Value;
 
-use super::answers::AnswerReader;
+use super::answers_in_flight::AnswerReader;
 use super::client::Client;
 use super::deliver_webhook::{Delivered, deliver_webhook};
 use super::follow::{RunUpdate, follow_log};

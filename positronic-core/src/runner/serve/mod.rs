@@ -11,4 +11,4 @@ pub(super) mod serve;
 pub(super) mod serve_event;
 pub(super) mod server;
 pub(super) mod triggers;
-pub(super) mod unattended;
+pub(super) mod without_handle;

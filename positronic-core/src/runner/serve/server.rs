@@ -29,7 +29,7 @@ use super::triggers::may_retry;
 use crate::machine::SUSPECT;
 use crate::record::{RunId, RunSummary, Timer};
 use crate::runner::client::child_ends::deliver_lost_ends;
-use crate::runner::client::durable_sinks::deliver_lost;
+use crate::runner::client::undelivered_events::deliver_lost;
 use crate::runner::config::StoreState;
 use crate::runner::{Client, ConversationError, FireError, Firing, Release, ResumeError, RunHandle, Runner, Settled};
 use crate::store::StoreError;
