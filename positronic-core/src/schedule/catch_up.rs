@@ -1,8 +1,8 @@
 //! Which of the due times still start a run.
 
-use super::history::TickReason;
 use super::policy::CatchUp;
 use super::state::MAX_QUEUED;
+use super::tick_outcome::TickReason;
 use crate::record::Timestamp;
 
 /// Divides due times, each with the time at which it was to start, into those that start a run and those that are

@@ -1,12 +1,12 @@
 //! What people change in a schedule's record.
 
 use super::due::{MAX_DUE, latest};
-use super::history::{Tick, TickOutcome, TickReason};
+use super::next_time::Times;
 use super::policy::{Overlap, Schedule};
 use super::record::ScheduleRecord;
 use super::spec::SpecError;
 use super::state::{BackfillError, MAX_QUEUED, PausedSchedule, QueuedTick};
-use super::times::Times;
+use super::tick_outcome::{Tick, TickOutcome, TickReason};
 use crate::record::{TickCause, Timestamp};
 
 impl ScheduleRecord {

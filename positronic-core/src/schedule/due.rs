@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::next_time::Times;
 use super::spec::{ScheduleSpec, SpecError};
-use super::times::Times;
 use crate::record::encoding::micros::micros;
 use crate::record::{Timestamp, sha256};
 

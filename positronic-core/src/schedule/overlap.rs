@@ -1,9 +1,9 @@
 //! What a tick does while runs of its schedule are open: it starts beside them, waits, is skipped, or cancels them.
 
-use super::history::{Tick, TickOutcome, TickReason};
 use super::policy::Overlap;
 use super::record::ScheduleRecord;
 use super::state::{MAX_QUEUED, QueuedTick};
+use super::tick_outcome::{Tick, TickOutcome, TickReason};
 use crate::record::{RunId, TickCause, Timestamp};
 
 impl ScheduleRecord {

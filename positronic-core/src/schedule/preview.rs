@@ -4,8 +4,8 @@ use jiff::Timestamp as Instant;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use super::next_time::Times;
 use super::spec::{ScheduleSpec, SpecError};
-use super::times::Times;
 use crate::record::Timestamp;
 
 /// The most times of a preview.

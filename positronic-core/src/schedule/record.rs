@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::catch_up::catch_up;
 use super::due::{due, jitter};
-use super::history::{Tick, TickOutcome, TickReason};
+use super::next_time::Times;
 use super::policy::{CatchUp, Overlap, Schedule};
 use super::spec::SpecError;
 use super::state::{BrokenSchedule, Observed, PausedSchedule, QueuedTick, StartedTick};
-use super::times::Times;
+use super::tick_outcome::{Tick, TickOutcome, TickReason};
 use crate::record::encoding::skip::is_default;
 use crate::record::{RunId, Scheduled, Status, TickCause, Timestamp};
 

@@ -186,7 +186,7 @@ impl ScheduleSpec {
     ///
     /// [`SpecError`] of the first invalid part.
     pub fn check(&self) -> Result<(), SpecError> {
-        super::times::Times::of(self).map(drop)
+        super::next_time::Times::of(self).map(drop)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The nominal times of a specification, one after the other.
+//! The nominal times of a specification: the next one after a time, by all of its rules, and how many rules there may be.
 
 use jiff::Timestamp as Instant;
 use jiff::civil::Time;
