@@ -6,7 +6,7 @@ mod calls;
 pub(super) mod inputs;
 mod verdict;
 
-pub(super) use self::calls::{check_call, check_edited_call, check_result};
+pub(super) use self::calls::{check_call, check_result};
 pub(super) use self::verdict::{Refused, apply};
 use crate::error::Error;
 use crate::machine::Replaced;

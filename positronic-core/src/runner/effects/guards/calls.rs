@@ -1,4 +1,4 @@
-//! Guards on the arguments of calls, also as a person has edited them, and on their results.
+//! Guards on the arguments of calls and on their results.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::verdict::{Refused, as_text, replacement, verdict};
 use crate::definition::{CheckFn, CheckedValue, LoopDefinition, LoopGuardCheck, Scope, UntypedReply};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::machine::Replaced;
 use crate::record::Path;
 
@@ -24,27 +24,6 @@ pub(in crate::runner::effects) async fn check_call(
         _ => None,
     };
     check_value(definition, of_calls, scope, (tool, at), arguments, replaced).await
-}
-
-/// Checks arguments that a person has edited, which no guard can replace.
-pub(in crate::runner::effects) async fn check_edited_call(
-    definition: Option<&LoopDefinition>,
-    scope: &Scope,
-    tool: &str,
-    arguments: &Arc<Value>,
-) -> Result<()> {
-    let (mut arguments, mut replaced) = (Arc::clone(arguments), Vec::new());
-    let checked = check_call(definition, scope, &scope.path, tool, &mut arguments, &mut replaced).await;
-    checked.map_err(|refused| refused.error("call"))?;
-    match replaced.first() {
-        None => Ok(()),
-        Some(Replaced { guard, .. }) => {
-            let message = format!(
-                "the guard `{guard}` cannot replace arguments that a person has edited; refuse the call instead"
-            );
-            Err(Error::new(message))
-        }
-    }
 }
 
 /// Checks the result of a call and the shorter text for the model, and replaces what a guard says.

@@ -20,7 +20,7 @@ impl Refused {
     }
 
     /// Returns the error of a call, which stops the loop if the guard does.
-    pub(super) fn error(&self, what: &str) -> Error {
+    pub(in crate::runner::effects) fn error(&self, what: &str) -> Error {
         let Self { guard: RefusingGuard { name, stops }, message } = self;
         match stops {
             true => Error::permanent(Veto(format!("the guard `{name}` stopped the loop at the {what}: {message}"))),
