@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::caller_tools;
+use super::charge::priced;
 use super::continued::{continued, stay};
 use super::guards::CheckedInputs;
 use super::guards::applicable::handed_over_by;
@@ -12,8 +13,8 @@ use super::plugin_updates::{has_updates, updated};
 use super::report;
 use crate::definition::{CompactionChange, LoopDefinition, StageBody};
 use crate::error::caught_now;
-use crate::machine::{ConfiguredIteration, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
-use crate::record::{ContinuedLoop, NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment};
+use crate::machine::{ConfiguredIteration, LoopPhase, Outcome, begin_iteration, begin_loop, offers};
+use crate::record::{ContinuedLoop, NewEvent, Overrides, Path, PluginStates, Segment};
 use crate::runner::worker::Worker;
 use crate::runner::worker::stop_reason::Stop;
 
@@ -188,36 +189,6 @@ fn draft_iteration(worker: &mut Worker, path: &Path, number: u32, prepared: Prep
     worker.link.forget(&asks);
     worker.frames.set_loop(path.clone(), Arc::new(definition));
     Ok(())
-}
-
-/// Refuses a limit of money that cannot be enforced, as far as known before the model answers.
-fn priced(worker: &Worker, path: &Path, definition: &LoopDefinition) -> crate::Result<()> {
-    let runner = &worker.shared.runner;
-    let is_limited = limits_money(&worker.state, path) || definition.limits.budget.max_money.is_some();
-    // An answer of code costs nothing.
-    if !is_limited || definition.answer.is_some() {
-        return Ok(());
-    }
-    let Some(prices) = &runner.models.prices else {
-        return Err(crate::Error::new(
-            "there is a limit of money and no price table; set one with `.prices(…)`, or with `--prices` on the \
-             command line",
-        ));
-    };
-    if runner.model_of(definition.settings.tier).is_replay() {
-        return Ok(());
-    }
-    let name = runner.model_name(&definition.settings);
-    let (provider, model) = name.split_once('/').unwrap_or(("", &name));
-    let (provider, model) = (provider.to_owned(), model.to_owned());
-    let metadata = ResponseMetadata { provider, model, ..ResponseMetadata::default() };
-    if prices.price(&metadata).is_some() {
-        return Ok(());
-    }
-    Err(crate::Error::new(format!(
-        "there is a limit of money, and the runner's prices of {} have none for `{name}`",
-        prices.as_of
-    )))
 }
 
 pub(super) fn yielded(worker: &mut Worker, path: &Path) -> crate::Result<LoopDefinition> {
