@@ -1,4 +1,4 @@
-//! Active time: what counts for limits of time.
+//! Active time: what counts for limits of time, and what lists say of a run.
 //!
 //! The time between two events of one worker counts for the frames that were active all that time, measured by the clock of
 //! that worker. Signals come from machines with other clocks, and come between these events:
@@ -8,13 +8,15 @@
 //!
 //! The time after a worker's last event does not count if another worker continues the run.
 
+use std::time::Duration;
+
 use super::active_frame::ActiveFrame;
 use super::apply_usage::add_active;
 use super::conversation_budget::{budget_of, shared_of};
 use super::stages::Frame as _;
 use super::state::RunState;
 use crate::record::encoding::micros::micros;
-use crate::record::{Budget, Event, EventKind, LimitKind, Path};
+use crate::record::{Budget, Event, EventKind, LimitKind, Path, RunSummary, Status};
 
 /// Returns the frames with a time limit that are active until an event.
 pub(super) fn active_before(state: &RunState, event: &Event) -> Vec<Path> {
@@ -62,4 +64,14 @@ pub(super) fn count_active(state: &mut RunState, event: &Event, active: Option<&
         add_active(state, &path, if throughout { passed } else { logged.min(passed) });
     }
     state.worker_at = event.clock();
+}
+
+/// Returns the active time up to the last event: the time since the event before it counts if the run was running and has the
+/// claim of the same worker at both.
+pub(super) fn active_of_run(state: &RunState, before: Option<&RunSummary>) -> Option<Duration> {
+    let Some(before) = before else { return Some(Duration::ZERO) };
+    let claim = before.claim.as_ref().filter(|claim| !claim.released && before.status == Status::Running);
+    let was_active = claim.is_some_and(|claim| state.claim.as_ref().is_some_and(|now| now.epoch == claim.epoch));
+    let passed = if was_active { state.at.since(before.at) } else { Duration::ZERO };
+    before.active.map(|active| active.saturating_add(passed))
 }

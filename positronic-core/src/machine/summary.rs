@@ -6,8 +6,8 @@ mod gist;
 mod headline;
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use super::active_time::active_of_run;
 use super::admit::REPLY;
 use super::apply::IllegalEvent;
 use super::frames::BrainEnd;
@@ -58,7 +58,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         at: state.at,
         next: state.next,
         usage: before.map(|before| before.usage).unwrap_or_default(),
-        active: active(state, before),
+        active: active_of_run(state, before),
         cost: before.and_then(|before| before.cost.clone()),
         models: before.map(|before| Arc::clone(&before.models)).unwrap_or_default(),
         cause: root.and_then(|root| match &root.end {
@@ -76,16 +76,6 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         pending: None,
         older_answers: Arc::clone(&state.older_answers),
     }
-}
-
-/// Returns the active time up to the last event: the time since the event before it counts if the run was running and has the
-/// claim of the same worker at both.
-fn active(state: &RunState, before: Option<&RunSummary>) -> Option<Duration> {
-    let Some(before) = before else { return Some(Duration::ZERO) };
-    let claim = before.claim.as_ref().filter(|claim| !claim.released && before.status == Status::Running);
-    let was_active = claim.is_some_and(|claim| state.claim.as_ref().is_some_and(|now| now.epoch == claim.epoch));
-    let passed = if was_active { state.at.since(before.at) } else { Duration::ZERO };
-    before.active.map(|active| active.saturating_add(passed))
 }
 
 /// Returns since when the status at the end of a log is unchanged, as the appends of the log have found it.
