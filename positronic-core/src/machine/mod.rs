@@ -83,11 +83,10 @@ pub(crate) use model_question::{Asking, ask};
 pub(crate) use next::is_due;
 pub(crate) use retry_point::{FailedPlace, failed_place};
 pub(crate) use settle::{
-    Answered, ConfiguredIteration, GroupBegun, OPENING, Outcome, Overdue, RefusingGuard, Replaced, Returned,
-    SettleContext, StateChanges, Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, plugin_updated,
-    settle,
+    Answered, ConfiguredIteration, GroupBegun, Outcome, Overdue, RefusingGuard, Replaced, Returned, SettleContext,
+    StateChanges, Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, plugin_updated, settle,
 };
-pub(crate) use stages::given_up;
+pub(crate) use stages::{OPENING, given_up};
 pub(crate) use status::{keeps_values, waits_since};
 pub(crate) use summary::{add_events, hears_mail, status_since};
 pub(crate) use undo::undo_by_hand;

@@ -29,7 +29,7 @@ pub(crate) use context::SettleContext;
 use refused_answer::refused_answer;
 use retry::{model_failed, tool_failed};
 
-pub(crate) use iteration::{ConfiguredIteration, OPENING, begin_iteration, begin_loop};
+pub(crate) use iteration::{ConfiguredIteration, begin_iteration, begin_loop};
 pub(crate) use plugins::{plugin_steps, plugin_updated};
 
 /// The outcome of an effect.

@@ -3,21 +3,12 @@
 use std::cell::LazyCell;
 use std::sync::Arc;
 
+use crate::machine::stages::{CONTINUE, FORGOTTEN, OPENING};
 use crate::machine::{LoopFrame, Prepared, RunState};
 use crate::record::{
     Content, ContentHash, ContextItem, ContinuedLoop, EventKind, Iteration, Limits, NewEvent, Path, PluginStates,
     Settings, Speaker, ToolDecl, ToolEntry, UserMessage, hash_json, hash_text,
 };
-
-/// The engine's opening message of a loop to which no person or trigger has said anything. No provider accepts a request
-/// without a message.
-pub(crate) const OPENING: &str = "Begin.";
-
-/// The engine's opening message of a loop that continues a dialogue which has ended.
-const CONTINUE: &str = "Continue.";
-
-/// The replacement of older messages if a plugin summarises them as nothing. No provider accepts an empty message.
-const FORGOTTEN: &str = "(Earlier messages were left out.)";
 
 /// A loop's configuration for an iteration, and what else its first events depend on.
 pub(crate) struct ConfiguredIteration<'a> {

@@ -16,6 +16,8 @@ use std::time::Duration;
 
 pub(in crate::machine) use approvals::{denial, denied_before};
 pub(crate) use crashed_calls::given_up;
+pub(crate) use engine_messages::OPENING;
+pub(in crate::machine) use engine_messages::{CONTINUE, FORGOTTEN};
 use engine_messages::{EMPTY, engine_message, nudge, summary_request};
 
 use super::fork_deadlines::{postpone, postpone_waits};

@@ -18,6 +18,6 @@ mod wait;
 
 pub(super) use fork_deadlines::postpone_in_fork;
 pub(super) use frame::{Advance, Frame, OwnerState, Reason};
-pub(crate) use r#loop::given_up;
-pub(super) use r#loop::{denial, denied_before};
+pub(super) use r#loop::{CONTINUE, FORGOTTEN, denial, denied_before};
+pub(crate) use r#loop::{OPENING, given_up};
 pub(super) use step::question_hash;

@@ -1,8 +1,18 @@
-//! What the engine writes to a model: reminders after answers that do not end the loop, and the request for a summary.
+//! What the engine writes to a model: opening messages, reminders after answers that do not end the loop, and the request for a summary.
 
 use crate::machine::effect::Effect;
 use crate::machine::frames::LoopFrame;
 use crate::record::{Actor, EventKind, NewEvent, Speaker};
+
+/// The engine's opening message of a loop to which no person or trigger has said anything. No provider accepts a request
+/// without a message.
+pub(crate) const OPENING: &str = "Begin.";
+
+/// The engine's opening message of a loop that continues a dialogue which has ended.
+pub(in crate::machine) const CONTINUE: &str = "Continue.";
+
+/// The replacement of older messages if a plugin summarises them as nothing. No provider accepts an empty message.
+pub(in crate::machine) const FORGOTTEN: &str = "(Earlier messages were left out.)";
 
 /// The message to a model whose answer was empty.
 pub(super) const EMPTY: &str = "Your last answer was empty. Answer, or call a tool.";
