@@ -6,6 +6,7 @@
 mod author_code;
 pub(super) mod context;
 mod iteration;
+mod model_answer;
 mod plugins;
 mod refused_answer;
 mod retry;
@@ -13,24 +14,24 @@ mod retry;
 use std::time::Duration;
 
 use serde_json::Value;
-use smallvec::{SmallVec, smallvec};
 
 use super::close::{fail_loop, stop_at_call};
-use super::stages::{denial, denied_before};
-use super::{LoopFrame, REPLY, RunState, model_question, undo};
+use super::{REPLY, RunState, model_question, undo};
 use crate::error::{Error, Result};
 use crate::record::{
     ArmShape, BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelResponse,
-    NewEvent, Part, Path, PluginStates, ReplacedInput, ResponseMetadata, RoutingStep, Segment, StageKind, Timestamp,
-    ToolCall, ToolResult, TriggerChange, WaitDeadline, WaitSpec,
+    NewEvent, Part, Path, PluginStates, ReplacedInput, ResponseMetadata, RoutingStep, StageKind, Timestamp, ToolCall,
+    ToolResult, TriggerChange, WaitDeadline, WaitSpec,
 };
 
 pub(crate) use context::SettleContext;
+use model_answer::answer;
 use refused_answer::refused_answer;
 use retry::{model_failed, tool_failed};
 
 pub(crate) use iteration::{ConfiguredIteration, begin_iteration, begin_loop};
 pub(crate) use plugins::{plugin_steps, plugin_updated};
+pub(crate) use refused_answer::RefusingGuard;
 
 /// The outcome of an effect.
 pub(crate) enum Outcome {
@@ -93,13 +94,6 @@ pub(crate) struct GroupBegun {
     pub(crate) due: Option<Timestamp>,
     /// The brains, in order; one for all items of a `map`.
     pub(crate) brains: Vec<ArmShape>,
-}
-
-/// A guard that does not let an answer pass.
-pub(crate) struct RefusingGuard {
-    pub(crate) name: String,
-    /// Whether it stops the loop. Otherwise the model is asked again.
-    pub(crate) stops: bool,
 }
 
 /// What a guard has replaced.
@@ -318,43 +312,6 @@ fn step(
     }
 }
 
-fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration) -> Vec<NewEvent> {
-    let Answered { mut parts, metadata, calls, plugins, failed, replaced } = answered;
-    let loop_at = path.parent().unwrap_or_default();
-    let iteration = match path.last() {
-        Some(Segment::Iteration(iteration)) => iteration,
-        _ => 0,
-    };
-    name_every_call(&mut parts, calls.len());
-    let mut new_events = Vec::with_capacity(1 + calls.len());
-    let mut results = Vec::new();
-    if let Some(brain) = state.owner(path) {
-        new_events.extend(plugin_steps(path, &brain.plugins, &plugins));
-    }
-    new_events.extend(failed.into_iter().map(|(plugin, message)| {
-        NewEvent::new(path.clone(), EventKind::LoopPluginFailed { plugin, message, update: None })
-    }));
-    new_events.extend(replaced.into_iter().map(|replaced| replaced.event(path)));
-    new_events
-        .push(NewEvent::new(path.clone(), EventKind::LoopModelResult { parts: parts.into(), metadata, duration }));
-    for (index, Validated { call, refused, replaced }) in (0..).zip(calls) {
-        let path = loop_at.call(iteration, index);
-        let denied = state.loop_at(&path).is_some_and(|frame| is_denied(frame, &call));
-        let result = match refused {
-            Some(message) => Some(ToolResult::Error { message }),
-            None if denied => Some(denied_before()),
-            None => None,
-        };
-        new_events.push(NewEvent::new(path.clone(), EventKind::LoopToolCall(Box::new(call))));
-        new_events.extend(replaced.into_iter().map(|replaced| replaced.event(&path)));
-        if let Some(result) = result {
-            results.push(NewEvent::new(path, EventKind::LoopToolResult { result, duration: None, change: None }));
-        }
-    }
-    new_events.extend(results);
-    new_events
-}
-
 fn tool(path: &Path, returned: Returned, duration: Duration, now: Timestamp) -> Vec<NewEvent> {
     let Returned { output, brief, waits, triggers, replaced, changes } = returned;
     let replaced = replaced.into_iter().map(|replaced| replaced.event(path));
@@ -402,25 +359,6 @@ pub(crate) fn offers(state: &RunState, path: &Path, flags: CallFlags) -> bool {
         return taken_over && !wraps_up;
     }
     flags.exit || !wraps_up
-}
-
-/// Says whether a person has refused an identical call of this loop.
-fn is_denied(frame: &LoopFrame, call: &ToolCall) -> bool {
-    !frame.denials.is_empty() && frame.denials.contains(&denial(&call.tool, &call.arguments))
-}
-
-/// Gives every call exactly one part: an adapter may have left one out, or named one twice.
-fn name_every_call(parts: &mut Vec<Part>, calls: usize) {
-    let mut named: SmallVec<[bool; 16]> = smallvec![false; calls];
-    parts.retain(|part| match part {
-        Part::Call { index } => {
-            let known = usize::try_from(*index).ok().and_then(|index| named.get_mut(index));
-            known.is_some_and(|known| !std::mem::replace(known, true))
-        }
-        _ => true,
-    });
-    let unnamed = (0..).zip(named).filter(|(_, is_named)| !is_named);
-    parts.extend(unnamed.map(|(index, _)| Part::Call { index }));
 }
 
 #[cfg(test)]

@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
-use super::RefusingGuard;
 use crate::machine::RunState;
 use crate::record::{EndReason, EventKind, LoopOutcome, ModelResponse, NewEvent, Path};
+
+/// A guard that does not let an answer pass.
+pub(crate) struct RefusingGuard {
+    pub(crate) name: String,
+    /// Whether it stops the loop. Otherwise the model is asked again.
+    pub(crate) stops: bool,
+}
 
 /// Records an answer of another form, or one that a guard refused; the loop fails when it was the last that the model had.
 pub(super) fn refused_answer(

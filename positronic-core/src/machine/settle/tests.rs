@@ -61,16 +61,6 @@ async fn a_step_that_returns_changes_the_state() {
     };
 }
 
-#[test]
-fn every_call_of_an_answer_has_one_part() {
-    let text = || Part::Text { text: "so".to_owned() };
-    let mut parts = vec![Part::Call { index: 1 }, text(), Part::Call { index: 1 }, Part::Call { index: 9 }];
-
-    name_every_call(&mut parts, 2);
-
-    assert_eq!(parts, [Part::Call { index: 1 }, text(), Part::Call { index: 0 }]);
-}
-
 /// The state in which the step `Ask` waits for the answer to its question, and the question.
 async fn asking() -> (RunState, Vec<Arc<Event>>, Question) {
     let asks = brain("Asks").step("Ask", async |cx| cx.model().ask("Who?").await.map(|_| ()));
