@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::append::{Extras, Stamp, follow, stamp, worker_of};
 use super::early_webhooks::take_early_webhooks;
 use super::lease::HeldLease;
-use super::release::{give_up, release};
+use super::leave_run::{give_up, release};
 use super::restore::{migration, restore};
 use super::shared::Shared;
 use super::stop_reason::Stop;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
 use super::append::{Extras, append_of};
 use super::draft::{Draft, OutcomeEvents};
-use super::release::retries;
 use super::snapshots::Saved;
 use super::stop_reason::{Stop, passes};
 use super::timers::timers;
@@ -262,4 +262,10 @@ const fn closes(kind: &EventKind) -> bool {
             | EventKind::UndoStart { .. }
             | EventKind::UndoFailed { .. }
     )
+}
+
+/// Returns whether an append is tried again after a pause: with nothing in flight, a runner that releases its runs waits
+/// for a store that fails less than a second.
+fn retries(worker: &Worker, pause: Duration) -> bool {
+    !worker.leaves() || !worker.flights.is_empty() || pause < Duration::from_millis(500)
 }

@@ -2,7 +2,7 @@
 //!
 //! A lease with a time to live is renewed four times within it. A renewal counts from the beginning of its request, so
 //! by the worker's clock the lease lapses before it does by the store's: the worker stops its work before another one
-//! may claim its runs (`leave.rs`). A lapsed lease never comes back; the next claim gets a new one, under a new name.
+//! may claim its runs (`leave_run.rs`). A lapsed lease never comes back; the next claim gets a new one, under a new name.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::early_webhooks::take_early_webhooks;
-use super::leave::LeaveReason;
-use super::release::release;
+use super::leave_run::{LeaveReason, release};
 use super::shared::WorkerPhase;
 use super::stop_reason::Stop;
 use super::worker::{Worker, lost};
