@@ -15,7 +15,7 @@ use crate::record::{
     Actor, Event, EventKind, InvalidName, MAX_NAME_CHARS, NewEvent, Overrides, Path, RunId, Seq, ToolResult, check_name,
 };
 use crate::runner::worker::append::{Extras, Stamp, append, append_of, follow, stamp};
-use crate::runner::worker::restore::migration;
+use crate::runner::worker::code_difference::migration;
 use crate::runner::{Client, ResumeError, RunHandle, Runner};
 use crate::store::StoreError;
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::append::{Extras, Stamp, follow, stamp, worker_of};
+use super::code_difference::migration;
 use super::early_webhooks::take_early_webhooks;
 use super::lease::HeldLease;
 use super::leave_run::{give_up, release};
-use super::restore::{migration, restore};
+use super::restore::restore;
 use super::shared::Shared;
 use super::stop_reason::Stop;
 use super::worker::Worker;

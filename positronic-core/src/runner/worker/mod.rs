@@ -13,6 +13,7 @@ pub(super) mod append;
 mod brain_retries;
 pub(super) mod claim;
 pub(super) mod claimed_runs;
+pub(super) mod code_difference;
 mod commit;
 mod draft;
 mod drafting;
