@@ -10,7 +10,7 @@ use super::effects::send_request::ask_once;
 #[cfg(feature = "schedules")]
 use super::schedules::ticks;
 use super::serve::load_permits::LoadPermit;
-use super::serve::{drive, serve, triggers};
+use super::serve::{drive, recover, triggers};
 use super::start_on::Arrived;
 use super::{
     Client, CodeCheck, Conversation, Delivered, DeliveryError, Driven, DueTrigger, FireError, Fork, ForkError, Release,
@@ -211,7 +211,7 @@ impl Runner {
     ///
     /// [`StoreError`] if the runs cannot be listed. The error of a single run is in its result.
     pub async fn recover(&self) -> Result<Vec<(RunId, Result<RunHandle<Value>, ResumeError>)>, StoreError> {
-        serve::recover(self).await
+        recover::recover(self).await
     }
 
     /// Serves the store's runs with this runner until the result is dropped: claims every run that has work and

@@ -57,8 +57,8 @@ pub use conversation::conversations::{ConversationSummary, Conversations};
 pub use conversation::error::ConversationError;
 #[cfg(feature = "schedules")]
 pub use schedules::{ScheduleError, ScheduleList, Schedules, UnreadableSchedule};
+pub use serve::background_service::Service;
 pub use serve::drive::Driven;
-pub use serve::serve::Service;
 pub use serve::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
 pub use serve::server::Server;
 pub use serve::triggers::{DueTrigger, FireError, Firing};

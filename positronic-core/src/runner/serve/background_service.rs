@@ -1,52 +1,11 @@
-//! Resumes all runs with work: once, or as long as a runner serves a store.
+//! A server of a store in a task of its own, as long as a value lives: [`Runner::serve`].
 
 use futures::StreamExt as _;
-use futures::future::join_all;
-use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use super::backoffs::POLL;
-use super::queue::{Claims, WorkQueue};
 use super::serve_event::ServeEvent;
 use super::server::Server;
-use crate::record::{RunId, RunSummary};
-use crate::runner::clock::sleep;
-use crate::runner::{ResumeError, RunHandle, Runner};
-use crate::store::StoreError;
-
-/// How many runs are reserved at once.
-const PAGE: usize = 256;
-
-/// Resumes every run that has work and no live worker.
-pub(in crate::runner) async fn recover(
-    runner: &Runner,
-) -> Result<Vec<(RunId, Result<RunHandle<Value>, ResumeError>)>, StoreError> {
-    let runner = &runner.driven();
-    let queue = WorkQueue::new(runner.client(), Claims::of(runner), Some(runner.code.name()), true);
-    let mut free = Vec::new();
-    loop {
-        let due = queue.reserve(Vec::new(), PAGE).await?;
-        if due.is_empty() {
-            break;
-        }
-        free.extend(due.into_iter().map(|due| due.summary));
-    }
-    let queue = &queue;
-    let claim = |row: RunSummary| async move {
-        let resumed = loop {
-            let permit = runner.state.load_permits.take().await;
-            match runner.resume_with(&row.run, permit, None).await {
-                Err(ResumeError::Quarantined { .. }) => sleep(POLL).await,
-                resumed => break resumed,
-            }
-        };
-        if resumed.is_err() {
-            queue.release(&row).await;
-        }
-        (row.run, resumed)
-    };
-    Ok(join_all(free.into_iter().map(claim)).await)
-}
+use crate::runner::Runner;
 
 /// Serves a store's runs until it is dropped.
 #[derive(Debug)]
