@@ -3,6 +3,7 @@
 pub(super) mod background_service;
 pub(super) mod backoffs;
 pub(super) mod drive;
+pub(super) mod find_runner;
 pub(super) mod load_permits;
 mod not_claimed;
 pub(super) mod quarantine;

@@ -22,9 +22,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::backoffs::{TriggerBackoffs, after_claims};
+use super::find_runner::FindRunner;
 use super::load_permits::{LoadPermit, LoadPermits};
 use super::queue::{Claims, WorkQueue};
-use super::serve_event::{ClaimError, FindRunner, NotFired, ServeEvent};
+use super::serve_event::{ClaimError, NotFired, ServeEvent};
 use super::triggers::may_retry;
 use crate::machine::SUSPECT;
 use crate::record::{RunId, RunSummary, Timer};
@@ -378,7 +379,7 @@ impl<F> Server<F> {
 
     /// Notes in a schedule that no runner can ever start its tick here.
     #[cfg(feature = "schedules")]
-    async fn note_broken(&self, timer: &Timer, none: &super::serve_event::NoRunner) {
+    async fn note_broken(&self, timer: &Timer, none: &super::find_runner::NoRunner) {
         if let (Some(tick), Some(_)) = (&timer.scheduled, none.refusal)
             && let Err(error) = self.client.schedules().note_broken(tick, &none.message).await
         {
