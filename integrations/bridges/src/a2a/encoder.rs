@@ -4,7 +4,7 @@ use positronic_core::record::{Failure, RunSummary, SideOutput};
 use positronic_server::{Problem, REDACTED};
 use serde_json::{Value, json};
 
-use super::parts::{TaskState, TaskStatus, data, file, questions, text};
+use super::task_status::{TaskState, TaskStatus, data, file, questions, text};
 use crate::caller_result::{CallerResult, as_text};
 use crate::cut_off::CutOff;
 use crate::leg::{Encoder, LegEnd, settled};

@@ -21,9 +21,9 @@ mod http_json;
 mod input;
 mod json_rpc;
 mod operations;
-mod parts;
 mod push;
 mod send;
+mod task_status;
 mod tasks;
 
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::encoder::context_of;
 use super::error::Refusal;
-use super::parts::{TaskState, TaskStatus};
+use super::task_status::{TaskState, TaskStatus};
 use super::tasks::row;
 use crate::shared::Shared;
 

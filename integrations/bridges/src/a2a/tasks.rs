@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::card::title;
 use super::encoder::TaskEncoder;
 use super::error::Refusal;
-use super::parts::TaskState;
+use super::task_status::TaskState;
 use crate::history::LogReader;
 use crate::projection::Projection;
 use crate::shared::Shared;

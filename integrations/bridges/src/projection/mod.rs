@@ -11,7 +11,7 @@
 mod answers;
 mod apply;
 mod item;
-mod places;
+mod open_brains;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Where items happen: their ids, and what is open around them.
+//! Open brains and stages: those around an item, how they begin and end, and the ids that items get there.
 
 use positronic_core::record::{Path, Segment};
 

@@ -1,4 +1,4 @@
-//! Statuses, messages and artifacts as the values of the protocol.
+//! The statuses of tasks: their states, what the agent says with them, and the questions of a run; and the parts of messages and artifacts.
 
 use positronic_core::record::{FileRef, PendingKind, RunId};
 use positronic_server::REDACTED;
