@@ -17,8 +17,8 @@ use serde_json::Value;
 
 use super::error::{ProtocolError, Refusal, http_json_problem};
 use super::input::SendParams;
-use super::operations::{TaskEvents, check_version, send_message, stream_message, subscribe};
 use super::push::{PushConfig, PushParams};
+use super::send::{TaskEvents, check_version, send_message, stream_message, subscribe};
 use super::tasks::{ListParams, TaskParams};
 use super::{push, tasks};
 use crate::shared::{MAX_BODY, Shared};

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::error::{ProtocolError, Refusal};
 use super::input::RpcRequest;
-use super::operations::{TaskEvents, check_version, send_message, stream_message, subscribe};
+use super::send::{TaskEvents, check_version, send_message, stream_message, subscribe};
 use super::tasks::{ListParams, TaskParams};
 use super::{push, tasks};
 use crate::json_rpc_error::json_rpc_problem;

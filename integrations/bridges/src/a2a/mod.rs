@@ -8,7 +8,7 @@
 //! SendStreamingMessage, SubscribeToTask ──▶ the task as it is, then its artifacts and its states
 //!
 //! json_rpc: POST /api/v1/a2a/{title} {method}            ──┐
-//!                                                          ├─▶ operations, tasks, push ──▶ value or events, or a refusal
+//!                                                          ├─▶ send, tasks, push ──▶ value or events, or a refusal
 //! http_json: POST /api/v1/a2a/{title}/message:send, … ─────┘
 //! ```
 //!
@@ -20,7 +20,6 @@ mod error;
 mod http_json;
 mod input;
 mod json_rpc;
-mod operations;
 mod push;
 mod send;
 mod task_status;

@@ -1,25 +1,106 @@
-//! Where a message goes: to the questions of a task, to an open task, or to a new one.
+//! Sends a message, whichever binding has brought it, and follows its task. The message goes to the questions of a task, to an open task,
+//! or to a new one.
 
 use std::sync::Arc;
 
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _};
 use positronic_core::definition::BrainDefinition;
 use positronic_core::machine::pending;
 use positronic_core::record::RunSummary;
 use positronic_core::store::content_hash;
 use positronic_server::extension::{Decision, RequestContext, ThreadMessage};
 use positronic_server::{Problem, Scope};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::card::{has_loop, title, unknown};
-use super::encoder::context_of;
-use super::error::Refusal;
-use super::input::{ClientMessage, Said};
+use super::encoder::{TaskEncoder, context_of};
+use super::error::{ProtocolError, Refusal};
+use super::input::{ClientMessage, Configuration, Said, SendParams};
 use super::tasks::row;
+use super::{VERSION, tasks};
 use crate::answer_form::decision;
 use crate::decisions::{Decisions, check_answers};
 use crate::leg::Leg;
 use crate::shared::Shared;
 use crate::thread::{Thread, question, text_question, with_place_of_options};
+
+/// What a stream sends: a task, then its artifacts and its states.
+pub(super) type TaskEvents = BoxStream<'static, Result<Value, ProtocolError>>;
+
+/// Refuses a client that asks for another version of the protocol.
+pub(super) fn check_version(cx: &RequestContext) -> Result<(), Refusal> {
+    let asked = cx.header("a2a-version").map(str::trim).filter(|asked| !matches!(*asked, "" | VERSION));
+    asked.map_or(Ok(()), |asked| Err(Refusal::version(asked)))
+}
+
+/// Sends a message, and waits until the task has ended or asks something.
+pub(super) async fn send_message(shared: &Shared, cx: &RequestContext, params: SendParams) -> Result<Value, Refusal> {
+    let Sent { row, leg, .. } = send_with_push(shared, cx, &params.message, &params.configuration).await?;
+    if !params.configuration.return_immediately {
+        let mut events = Box::pin(events(cx, leg, tasks::encoder(cx, shared, &row)?).await?);
+        let mut last = Ok(());
+        cx.wait(async {
+            while let Some(event) = events.next().await {
+                last = event.map(drop);
+            }
+        })
+        .await?;
+        last?;
+    }
+    Ok(json!({ "task": tasks::read(cx, shared, &row, params.configuration.history_length).await? }))
+}
+
+/// Sends a message, and follows its task until it has ended or asks something.
+pub(super) async fn stream_message(
+    shared: &Shared,
+    cx: &RequestContext,
+    params: SendParams,
+) -> Result<TaskEvents, Refusal> {
+    let Sent { row, leg, has_answered } = send_with_push(shared, cx, &params.message, &params.configuration).await?;
+    let encoder = tasks::encoder(cx, shared, &row)?.answered(has_answered);
+    let encoder = encoder.history_length(params.configuration.history_length);
+    followed(cx, leg, encoder).await
+}
+
+/// Follows a task that has not ended.
+pub(super) async fn subscribe(shared: &Shared, cx: &RequestContext, id: &str) -> Result<TaskEvents, Refusal> {
+    let (row, leg) = subscribed(cx, shared, id).await?;
+    let encoder = tasks::encoder(cx, shared, &row)?;
+    followed(cx, leg, encoder).await
+}
+
+/// Sends a message, and stores where the client wants to hear of its task.
+async fn send_with_push(
+    shared: &Shared,
+    cx: &RequestContext,
+    message: &ClientMessage,
+    configuration: &Configuration,
+) -> Result<Sent, Refusal> {
+    configuration.check()?;
+    let push = configuration.task_push_notification_config.as_ref();
+    if let Some(push) = push {
+        push.check(cx, shared, &message.task_id).await?;
+    }
+    let sent = send(cx, shared, message).await?;
+    if let Some(push) = push {
+        push.store(cx, &sent.row).await?;
+    }
+    Ok(sent)
+}
+
+async fn events(
+    cx: &RequestContext,
+    leg: Leg,
+    encoder: TaskEncoder,
+) -> Result<impl Stream<Item = Result<Value, Problem>> + Send + use<>, Problem> {
+    leg.open(cx.viewer()?, None, encoder).await
+}
+
+async fn followed(cx: &RequestContext, leg: Leg, encoder: TaskEncoder) -> Result<TaskEvents, Refusal> {
+    let events = events(cx, leg, encoder).await?;
+    Ok(events.map(|event| event.map_err(|problem| ProtocolError::of(&problem))).boxed())
+}
 
 /// A message that has been sent.
 #[derive(Debug)]
