@@ -25,16 +25,19 @@ use rmcp::service::{RequestContext, RoleServer};
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use super::answers::{FormAnswer, FormAnswers, answer, answers};
+use super::calls_in_flight::ToolServer;
 use super::misfits::Misfits;
 use super::outcome::{error_of, not_fitting, not_recorded, outcome, refused, still_open, stopping, waits};
 use super::question::{form, is_answerable, request};
-use super::session::ToolServer;
 use super::task;
 use super::tools::BrainTool;
 use super::update::{CallUpdate, CallUpdates, EndedLeg};
 use crate::decisions::Decisions;
 use crate::leg::{Leg, LegEnd};
 use crate::thread::question;
+
+/// How long a call waits for its run by default. Most clients give up after 60 seconds.
+pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(50);
 
 /// How often a client hears that its call is alive, if it wants to hear of progress.
 const ALIVE: Duration = Duration::from_secs(10);

@@ -22,8 +22,8 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use schemars::JsonSchema;
 use serde_json::Value;
 
+use super::calls_in_flight::{Callers, ToolServer};
 use super::listen::{LISTEN, LISTEN_TO_TASKS, renamed};
-use super::session::{Callers, ToolServer};
 use crate::json_rpc_error::json_rpc_problem;
 use crate::shared::Shared;
 

@@ -31,8 +31,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 
+use super::calls_in_flight::ToolServer;
 use super::outcome::error_of;
-use super::session::ToolServer;
 use super::task::detailed;
 use crate::projection::Projection;
 

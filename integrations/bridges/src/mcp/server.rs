@@ -14,9 +14,9 @@ use rmcp::{ErrorData, ServerHandler};
 
 use super::answers::answers;
 use super::call::BrainCall;
+use super::calls_in_flight::ToolServer;
 use super::listen::{LISTEN_TO_TASKS, listen};
 use super::outcome::{error_of, refused};
-use super::session::ToolServer;
 use super::task;
 use super::tools::{BrainTool, RUN_STATUS, run_status};
 

@@ -8,9 +8,9 @@ use positronic_server::Problem;
 use positronic_server::extension::{OpenQuestion, RequestContext as CallerContext};
 use rmcp::model::{CallToolResult, DetailedTask, Task, TaskPayload, TaskStatus};
 
+use super::calls_in_flight::ToolServer;
 use super::outcome::{in_progress, outcome, waits};
 use super::question::{form, is_answerable, request};
-use super::session::ToolServer;
 use super::update::CallUpdates;
 use crate::history::LogReader;
 use crate::leg::{Encoder as _, LegEnd, settled};

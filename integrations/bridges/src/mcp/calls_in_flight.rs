@@ -1,4 +1,4 @@
-//! The server of one session: who calls it, and which runs its calls have.
+//! The calls in flight on the server of one session: who calls, and which runs they have.
 
 use std::collections::HashMap;
 use std::fmt;
