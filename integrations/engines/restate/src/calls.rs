@@ -11,7 +11,7 @@ use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use positronic_core::runner::detached::{DetachedCall, DetachedOutcome, PreparedCall};
 
-use crate::protocol::{MAX_BYTES, size_of};
+use crate::payloads::{MAX_BYTES, size_of};
 
 type Running = Shared<BoxFuture<'static, Arc<DetachedOutcome>>>;
 

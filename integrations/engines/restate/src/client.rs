@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::ingress::Ingress;
 use crate::names;
-use crate::protocol::{Begin, DeliverRequest, DeliveryOutput, RunOutcome, RunRequest, Signalled};
+use crate::payloads::{Begin, DeliverRequest, DeliveryOutput, RunOutcome, RunRequest, Signalled};
 
 /// Starts and signals the runs of served brains through Restate's ingress, without the store.
 ///

@@ -12,9 +12,9 @@ use tokio::net::TcpListener;
 
 use crate::calls::OpenCalls;
 use crate::executor::Invocations;
+use crate::http2_server::accept;
 use crate::ingress::Ingress;
 use crate::names;
-use crate::serve::accept;
 use crate::services::{BrainService, ToolService, WebhookService};
 use crate::waker::Waker;
 

@@ -68,13 +68,13 @@ mod calls;
 mod client;
 mod endpoint;
 mod executor;
+mod http2_server;
 mod ingress;
 mod names;
-mod protocol;
-mod serve;
+mod payloads;
 mod services;
 mod waker;
 
 pub use client::{Client, ClientError};
 pub use endpoint::{Endpoint, EndpointError};
-pub use protocol::RunOutcome;
+pub use payloads::RunOutcome;

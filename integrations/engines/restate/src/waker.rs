@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::client::ClientError;
 use crate::ingress::Ingress;
 use crate::names;
-use crate::protocol::WakeRequest;
+use crate::payloads::WakeRequest;
 
 /// How often the work is listed.
 const POLL: Duration = Duration::from_secs(1);

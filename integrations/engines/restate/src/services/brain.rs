@@ -30,7 +30,7 @@ use restate_sdk::service::{Service, ServiceDefinition};
 
 use super::{Handled, again, definition, finish, handler, service};
 use crate::names;
-use crate::protocol::{Begin, RunOutcome, RunRequest, SegmentEnd, SignalRequest, Signalled, WakeRequest};
+use crate::payloads::{Begin, RunOutcome, RunRequest, SegmentEnd, SignalRequest, Signalled, WakeRequest};
 
 /// The state of the workflow: the number of the event that it waits for.
 const WAITS_FOR: &str = "waits_for";

@@ -10,7 +10,7 @@ use restate_sdk::service::{Service, ServiceDefinition};
 
 use super::{Handled, again, definition, finish, handler, service};
 use crate::names;
-use crate::protocol::{DeliverRequest, DeliveryOutput, WakeRequest};
+use crate::payloads::{DeliverRequest, DeliveryOutput, WakeRequest};
 
 /// Delivers webhooks.
 #[derive(Clone)]

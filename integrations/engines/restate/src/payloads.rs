@@ -1,4 +1,4 @@
-//! Inputs and outputs of the services, as JSON.
+//! Payloads: the inputs and outputs of the services, as JSON.
 
 use positronic_core::record::{Actor, Failure, RunId, Seq, Signal, SignalId, Start, Timestamp};
 use positronic_core::runner::Delivered;
