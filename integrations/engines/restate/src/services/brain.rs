@@ -28,7 +28,8 @@ use restate_sdk::errors::{HandlerResult, TerminalError};
 use restate_sdk::serde::Json;
 use restate_sdk::service::{Service, ServiceDefinition};
 
-use super::{Handled, again, definition, finish, handler, service};
+use super::service_options::{handler, service};
+use super::{Handled, again, definition, finish};
 use crate::names;
 use crate::payloads::{Begin, RunOutcome, RunRequest, SegmentEnd, SignalRequest, Signalled, WakeRequest};
 

@@ -17,7 +17,8 @@ use restate_sdk::errors::HandlerResult;
 use restate_sdk::serde::Json;
 use restate_sdk::service::{Service, ServiceDefinition};
 
-use super::{Handled, again, definition, finish, handler, service};
+use super::service_options::{handler, service};
+use super::{Handled, again, definition, finish};
 use crate::calls::OpenCalls;
 use crate::names;
 
