@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::needle::Needle;
 use super::parse::RunQuery;
 use super::standing::Standings;
+use super::term_match::Needle;
 use positronic_core::record::{RunSummary, Timestamp};
 use positronic_core::store::{
     EventMatch, EventSearch, EventStore, FigureFilter, RunCounts, RunCursor, RunFilter, RunSums, StoreError,

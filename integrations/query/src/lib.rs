@@ -20,9 +20,9 @@
 
 mod error;
 mod find;
-mod needle;
 mod parse;
 mod standing;
+mod term_match;
 mod value;
 
 pub use error::{QueryError, RefusedValue};

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::error::{QueryError, RefusedValue, nearest};
-use super::needle::Needle;
 use super::standing::Standing;
+use super::term_match::Needle;
 use super::value::{costs, time};
 use positronic_core::record::Timestamp;
 use positronic_core::store::RunFilter;

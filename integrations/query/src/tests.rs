@@ -1,4 +1,4 @@
-use super::needle::Needle;
+use super::term_match::Needle;
 use super::*;
 use positronic_core::record::{Money, Status, Timestamp};
 use positronic_core::store::RunFilter;

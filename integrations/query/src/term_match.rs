@@ -1,4 +1,4 @@
-//! What a search looks for in the events of runs.
+//! A term of a search, and whether an event of a run matches it.
 
 /// The fields that every event has: their numbers are not searched, since a number of a person would be found in every time.
 const NUMBERS: [&str; 3] = ["\"seq\":", "\"at\":", "\"epoch\":"];
