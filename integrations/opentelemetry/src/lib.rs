@@ -2,7 +2,7 @@
 //!
 //! A [`Monitor`] is a durable event sink. It folds each run's events into [`spans`] and passes those that have ended to its
 //! [`Observer`]s: [`Traces`](traces::Traces) exports them, [`Metrics`](metrics::Metrics) counts them for `/metrics`, and
-//! [`Instruments`](instruments::Instruments) counts them with the instruments of OpenTelemetry.
+//! [`Instruments`](metrics::Instruments) counts them with the instruments of OpenTelemetry.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -23,8 +23,6 @@
 //! The modules that need OpenTelemetry are behind the feature `otel`, which is on by default. The feature `otlp` adds
 //! `otlp`, which exports as the standard environment variables of OpenTelemetry say.
 
-#[cfg(feature = "otel")]
-pub mod instruments;
 pub mod metrics;
 mod monitor;
 #[cfg(feature = "otlp")]

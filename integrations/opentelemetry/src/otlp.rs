@@ -22,7 +22,7 @@ use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use opentelemetry_sdk::trace::Sampler;
 use positronic_core::store::EventStore;
 
-use crate::instruments::Instruments;
+use crate::metrics::Instruments;
 use crate::monitor::Monitor;
 use crate::traces::Traces;
 

@@ -12,7 +12,7 @@ use positronic_core::record::{Charge, Money, Usage};
 use positronic_core::runner::Settled;
 use positronic_core::testing::{Lockstep as _, Story, Test};
 use positronic_opentelemetry::Monitor;
-use positronic_opentelemetry::instruments::Instruments;
+use positronic_opentelemetry::metrics::Instruments;
 use serde_json::json;
 
 use crate::machines::{Bench, gated, path};

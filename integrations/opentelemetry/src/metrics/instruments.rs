@@ -11,7 +11,9 @@ use parking_lot::Mutex;
 use positronic_core::record::Status;
 use positronic_core::store::EventStore;
 
-use crate::metrics::{Aggregation, Labels, Metric, PENDING_KINDS, StoreCounts, measure};
+use super::catalog::{Aggregation, Metric};
+use super::measure::{Labels, measure};
+use super::store_counts::{PENDING_KINDS, StoreCounts};
 use crate::monitor::Observer;
 use crate::spans::{Span, WaitKind};
 
