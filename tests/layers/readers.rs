@@ -30,7 +30,7 @@ const READERS: &[(&str, &str, &[&str])] = &[
     ("words", "positronic-cli", &["render/words.rs"]),
     ("serve", "positronic-cli", &["commands/serve/work/serve_log.rs"]),
     ("cassette", "positronic-cli", &["app/models/cassette_position.rs"]),
-    ("questions", "integrations/server", &["api/pending/questions.rs"]),
+    ("questions", "integrations/server", &["api/pending/closed_question.rs"]),
     ("requests", "integrations/server", &["api/runs/requests.rs"]),
     ("repeated", "integrations/server", &["api/runs/signals.rs"]),
     ("fork", "integrations/server", &["api/runs/fork.rs", "api/runs/fork_decisions.rs"]),

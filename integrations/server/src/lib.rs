@@ -35,7 +35,7 @@ pub mod extension;
 mod forks;
 mod long_answer;
 mod openapi;
-mod options;
+mod options_builder;
 mod problem;
 mod problem_page;
 mod readiness;
@@ -58,7 +58,7 @@ pub use auth::{
     Question, Scope, Token, TokenError,
 };
 pub use brains::{Brains, NoBrains};
-pub use options::{Options, OptionsBuilder};
+pub use options_builder::{Options, OptionsBuilder};
 pub use problem::{FieldError, Problem, ProblemType};
 pub use redact::{REDACTED, redact_fields};
 pub use routes::{openapi, openapi_with, router};

@@ -30,7 +30,7 @@ use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
 use crate::auth::{IpRange, client_prefix, is_trusted};
-use crate::options::Options;
+use crate::options_builder::Options;
 use crate::routes::router;
 use crate::settings::RouterSettings;
 use crate::shutdown::Shutdown;

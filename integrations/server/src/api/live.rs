@@ -9,7 +9,7 @@ use futures::stream::{StreamExt as _, unfold};
 use positronic_core::record::{RunId, Seq};
 use positronic_core::store::{GrownRuns, StoreError};
 
-use super::items::RunItem;
+use super::run_item::RunItem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType, Reporter};

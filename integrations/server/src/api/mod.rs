@@ -1,15 +1,15 @@
 //! The resources of the API, one per file or folder. Each file lists its routes for the table.
 
+mod brain_options;
 mod brains;
 mod conversations;
 mod idempotency;
-mod items;
 mod live;
 mod meta;
 mod metrics;
-mod options;
 mod overview;
 mod pending;
+mod run_item;
 mod runs;
 mod schedules;
 mod session;
@@ -21,11 +21,11 @@ pub(crate) use conversations::messages::{MessageRequest, SentMessage, send_once}
 pub(crate) use idempotency::Key;
 pub use pending::decision::Decision;
 pub(crate) use pending::decisions::decide;
-pub(crate) use pending::items::{arguments_schema, question_id};
-pub(crate) use runs::continuation::checked_code;
+pub(crate) use pending::pending_item::{arguments_schema, question_id};
+pub(crate) use runs::can_continue::checked_code;
 pub(crate) use runs::list::user_of;
-pub(crate) use runs::new_run::{conversation, given_options, of_conversation, of_start, user_for};
 pub(crate) use runs::signals::code_differs;
+pub(crate) use runs::start_rules::{conversation, given_options, of_conversation, of_start, user_for};
 
 use crate::routes::Route;
 
@@ -47,7 +47,7 @@ pub(crate) fn routes() -> Vec<Route> {
         runs::retry::routes(),
         runs::diff::routes(),
         pending::list::routes(),
-        pending::item::routes(),
+        pending::item_context::routes(),
         pending::decisions::routes(),
         pending::history::routes(),
         conversations::messages::routes(),

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::items::List;
+use super::run_item::List;
 use crate::auth::{Caller, ListedSession, LoggedIn, Scope, Sessions};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, RouteAccess, json};

@@ -46,7 +46,7 @@ fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
+    use crate::options_builder::Options;
 
     #[test]
     fn public_url_may_have_an_ipv6_address() {

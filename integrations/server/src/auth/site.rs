@@ -33,7 +33,7 @@ mod tests {
     use axum::http::Request;
 
     use super::*;
-    use crate::options::Options;
+    use crate::options_builder::Options;
 
     #[test]
     fn requests_of_other_sites_are_refused() {

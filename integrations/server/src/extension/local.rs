@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::options::Options;
+use crate::options_builder::Options;
 use crate::routes::{Channel, RequestContext};
 
 /// A caller that reaches the runs of a store without HTTP, such as the user of a command. The checks of its scopes, of ownership and

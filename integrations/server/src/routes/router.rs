@@ -22,7 +22,7 @@ use super::route::ProblemForm;
 use super::table::table;
 use crate::app::App;
 use crate::auth::{allow, allowed_host, allowed_origin, preflight, security_headers};
-use crate::options::Options;
+use crate::options_builder::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::redact::{AsIs, REDACTED, Redact, redacted_answer};
 

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::counted::{RunsFold, RunsSum};
+use super::ended_runs::{RunsFold, RunsSum};
 use super::range::Range;
-use crate::api::items::value;
+use crate::api::run_item::value;
 use crate::api::sums::{CostSum, TokenSum};
 use crate::time::Time;
 

@@ -1,6 +1,6 @@
 //! `/overview`: how the runs of a range of time have ended, what they cost, and how the open ones stand.
 
-mod counted;
+mod ended_runs;
 mod figures;
 mod range;
 

@@ -9,12 +9,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::closed_question::DecisionItem;
 use super::decision::{Decision, ListedDecision, NewDecision};
-use super::items::{arguments_schema, question_id};
-use super::questions::DecisionItem;
+use super::pending_item::{arguments_schema, question_id};
 use crate::api::idempotency::Key;
-use crate::api::items::List;
-use crate::api::runs::continuation::checked_code;
+use crate::api::run_item::List;
+use crate::api::runs::can_continue::checked_code;
 use crate::api::runs::signals::{code_differs, has_same_content};
 use crate::app::App;
 use crate::auth::{Question, Scope};

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::questions::DecisionItem;
+use super::closed_question::DecisionItem;
 use crate::api::runs::list::{MAX_FOUND, MAX_SCANNED, page};
 use crate::problem::Problem;
 use crate::routes::{RequestContext, Route, json};

@@ -1,4 +1,4 @@
-//! `/pending`: what waits, in all runs, as the store keeps it. [One item](super::item) has what takes the log of its run.
+//! `/pending`: what waits, in all runs, as the store keeps it. [One item](super::item_context) has what takes the log of its run.
 
 use axum::response::Response;
 use positronic_core::record::RunId;
@@ -6,7 +6,7 @@ use positronic_core::store::{PendingCursor, PendingFilter, PendingItem as Stored
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::items::{PendingItem, PendingItemKind};
+use super::pending_item::{PendingItem, PendingItemKind};
 use crate::api::runs::list::page;
 use crate::cursor;
 use crate::problem::{Problem, ProblemType};

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as json_of};
 
-use crate::api::items::{RunItem, value};
-use crate::api::pending::items::text_of;
+use crate::api::pending::pending_item::text_of;
+use crate::api::run_item::{RunItem, value};
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::{REDACTED, Redact, redacted, redacted_then_cut};

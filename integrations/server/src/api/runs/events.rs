@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::event_stream::{Update, updates};
 use super::list::page;
-use super::updates::{Update, updates};
-use crate::api::items::head;
+use crate::api::run_item::head;
 use crate::event_lines::{SharedLines, redacted_line};
 use crate::problem::{Problem, ProblemType};
 use crate::redact::{AsIs, Redact};

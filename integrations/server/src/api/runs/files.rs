@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::state::immutable;
-use crate::api::items::{List, value};
+use crate::api::run_item::{List, value};
 use crate::long_answer;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::AsIs;

@@ -16,7 +16,7 @@ use super::fork_decisions::may_decide;
 use super::next_model::NextModel;
 use super::signals::code_differs;
 use crate::api::idempotency::Key;
-use crate::api::items::{RunItem, head};
+use crate::api::run_item::{RunItem, head};
 use crate::app::App;
 use crate::auth::{Scope, may_start};
 use crate::problem::{Problem, ProblemType};

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::hits::{HitItem, best_of};
-use crate::api::items::RunItem;
+use crate::api::run_item::RunItem;
 use crate::api::sums::{CostSum, TokenSum};
 use crate::app::App;
 use crate::auth::Caller;

@@ -6,7 +6,7 @@ use positronic_core::record::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::estimate::priced;
+use super::cost_estimate::priced;
 use crate::app::App;
 
 /// The model that answers next in a run.

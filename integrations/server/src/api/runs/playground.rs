@@ -21,11 +21,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as json_of};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::answers::AnswerItem;
-use super::estimate::EstimateItem;
+use super::cost_estimate::EstimateItem;
 use super::events::EVENTS;
+use super::model_answer::AnswerItem;
 use super::requests::{Asked, document};
-use crate::api::items::value;
+use crate::api::run_item::value;
 use crate::auth::{Scope, may_start};
 use crate::problem::{FieldError, Problem, ProblemType};
 use crate::redact::Redact;

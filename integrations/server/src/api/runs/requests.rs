@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json as json_of};
 
-use super::answers::AnswerItem;
+use super::model_answer::AnswerItem;
 use super::state::{immutable, within};
-use crate::api::items::{List, value};
+use crate::api::run_item::{List, value};
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::{Redact, redacted};

@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::continuation::{checked_code, continuation};
+use super::can_continue::{checked_code, continuation};
 use super::wait::{Wait, WaitQuery};
-use crate::api::items::{RunRow, StatusName, head, value};
-use crate::api::pending::items::{Allowed, PendingItem};
+use crate::api::pending::pending_item::{Allowed, PendingItem};
+use crate::api::run_item::{RunRow, StatusName, head, value};
 use crate::app::App;
 use crate::auth::{Caller, Scope, may_start};
 use crate::continuation::Continuation;

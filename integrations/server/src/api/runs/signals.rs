@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::continuation::checked_code;
+use super::can_continue::checked_code;
 use crate::api::conversations::attachments::{MAX_FILES_BODY, MessageFile};
 use crate::api::idempotency::Key;
 use crate::app::App;

@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::new_run::{conversation, given_options, of_conversation, of_start, user_for};
+use super::start_rules::{conversation, given_options, of_conversation, of_start, user_for};
 use super::wait::{Wait, WaitQuery};
 use crate::api::conversations::messages::{MessageRequest, send_once};
 use crate::api::idempotency::Key;
-use crate::api::items::RunItem;
+use crate::api::run_item::RunItem;
 use crate::auth::{Scope, may_start};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, created};

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::items::{head, value};
+use crate::api::run_item::{head, value};
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as json_of};
 
+use super::event_stream::{Update, updates};
 use super::events::EVENTS;
-use super::updates::{Update, updates};
-use crate::api::items::value;
+use crate::api::run_item::value;
 use crate::app::App;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::routes::{RequestContext, Route, json};

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::body::ScheduleBody;
 use super::schedule::{invalid, known};
-use crate::api::items::List;
+use crate::api::run_item::List;
 use crate::api::runs::list::page;
 use crate::auth::Scope;
 use crate::blocking::off_the_executor;

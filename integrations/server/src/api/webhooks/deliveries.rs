@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::endpoints::records;
-use crate::api::items::{List, PageQuery};
+use crate::api::run_item::{List, PageQuery};
 use crate::api::runs::list::page;
 use crate::auth::Scope;
 use crate::cursor;

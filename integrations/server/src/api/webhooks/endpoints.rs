@@ -6,7 +6,7 @@ use positronic_core::record::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::items::List;
+use crate::api::run_item::List;
 use crate::auth::Scope;
 use crate::problem::{FieldError, Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};

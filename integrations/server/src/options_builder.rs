@@ -1,4 +1,4 @@
-//! Options of the router: its settings, and further routes.
+//! Builds the options of the router: its settings, and further routes.
 
 use std::fmt;
 use std::sync::Arc;

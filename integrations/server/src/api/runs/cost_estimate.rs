@@ -5,9 +5,9 @@ use positronic_core::record::{Charge, ModelRequest, ResponseMetadata, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::answers::cost_item;
+use super::model_answer::cost_item;
 use super::requests::document;
-use crate::api::items::CostItem;
+use crate::api::run_item::CostItem;
 
 /// About how many bytes a token has, where no recorded answer says it.
 const BYTES_PER_TOKEN: u64 = 4;

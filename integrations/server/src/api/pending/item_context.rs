@@ -5,8 +5,8 @@ use positronic_core::store::PendingFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::items::{PendingItem, question_id};
-use crate::api::runs::continuation::checked_code;
+use super::pending_item::{PendingItem, question_id};
+use crate::api::runs::can_continue::checked_code;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};
 

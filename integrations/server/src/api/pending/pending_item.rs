@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::items::value;
+use crate::api::run_item::value;
 use crate::app::App;
 use crate::auth::{Caller, Question, Scope};
 use crate::problem::Problem;

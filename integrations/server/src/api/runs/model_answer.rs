@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::items::{CostItem, value};
+use crate::api::run_item::{CostItem, value};
 
 /// An answer of a model.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! What lists show of a run, as JSON.
+//! A run in a list, as JSON.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::items::question_id;
-use crate::api::items::value;
+use super::pending_item::question_id;
+use crate::api::run_item::value;
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
 use crate::time::Time;

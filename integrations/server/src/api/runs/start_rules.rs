@@ -1,10 +1,10 @@
-//! What a new run begins with: its options, its user and its runner; and why it does not begin.
+//! The rules of a start: the options, the user and the runner of a new run; and why it does not begin.
 
 use positronic_core::definition::BrainDefinition;
 use positronic_core::runner::{Conversation, ConversationError, Runner, StartError};
 use serde_json::Value;
 
-use crate::api::options::options_invalid;
+use crate::api::brain_options::options_invalid;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::{FieldError, Problem, ProblemType};
