@@ -1,15 +1,41 @@
-//! Cursors of lists: opaque texts that continue a list after its last item.
+//! Pages of lists and their cursors: opaque texts that continue a list after its last item.
 //!
 //! A cursor has the place of that item and a hash of the filter, so that it cannot continue another list.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use positronic_core::record::hash_json;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::problem::{Problem, ProblemType};
+
+/// Which page of a list to read.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PageQuery {
+    /// Continues a list.
+    pub(crate) cursor: Option<String>,
+    /// The number of items: 1 to 500, 50 by default.
+    pub(crate) limit: Option<usize>,
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct List<T> {
+    pub(crate) items: Vec<T>,
+    /// The cursor of the next page; `null` at the end of the list.
+    pub(crate) next: Option<String>,
+}
+
+impl<T> List<T> {
+    /// Creates a list that fits on one page.
+    pub(crate) const fn whole(items: Vec<T>) -> Self {
+        Self { items, next: None }
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct CursorContent<K> {

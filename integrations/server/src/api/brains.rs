@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::run_item::List;
 use super::runs::next_model::NextModel;
 use crate::api::pending::pending_item::Allowed;
 use crate::app::App;
 use crate::auth::{Caller, Scope, may_start};
+use crate::cursor::List;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};
 

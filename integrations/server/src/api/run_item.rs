@@ -6,36 +6,11 @@ use std::sync::Arc;
 use positronic_core::record::{RunSummary, Seq, Status};
 use positronic_core::store::{PendingFilter, StoreError};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::app::App;
 use crate::time::Time;
-
-/// Which page of a list to read.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct PageQuery {
-    /// Continues a list.
-    pub(crate) cursor: Option<String>,
-    /// The number of items: 1 to 500, 50 by default.
-    pub(crate) limit: Option<usize>,
-}
-
-/// A page of a list.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct List<T> {
-    pub(crate) items: Vec<T>,
-    /// The cursor of the next page; `null` at the end of the list.
-    pub(crate) next: Option<String>,
-}
-
-impl<T> List<T> {
-    /// Creates a list that fits on one page.
-    pub(crate) const fn whole(items: Vec<T>) -> Self {
-        Self { items, next: None }
-    }
-}
 
 /// A run in a list.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

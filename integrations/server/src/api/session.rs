@@ -6,8 +6,8 @@ use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::run_item::List;
 use crate::auth::{Caller, ListedSession, LoggedIn, Scope, Sessions};
+use crate::cursor::List;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, RouteAccess, json};
 use crate::time::Time;

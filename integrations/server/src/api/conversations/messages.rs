@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::attachments::{MAX_FILES_BODY, MessageFile};
 use super::message_key;
 use crate::api::idempotency::Key;
-use crate::api::run_item::{PageQuery, RunItem};
+use crate::api::run_item::RunItem;
 use crate::api::runs::event_stream::{Update, updates};
 use crate::api::runs::events::EVENTS;
 use crate::api::runs::list::page;
@@ -23,6 +23,7 @@ use crate::api::runs::start_rules::{conversation, given_options, of_conversation
 use crate::api::sums::CostSum;
 use crate::app::App;
 use crate::auth::{Caller, Scope, may_start};
+use crate::cursor::PageQuery;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::redacted_then_cut;
 use crate::routes::{RequestContext, Route, created, json};

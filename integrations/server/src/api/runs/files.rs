@@ -11,7 +11,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::state::immutable;
-use crate::api::run_item::{List, value};
+use crate::api::run_item::value;
+use crate::cursor::List;
 use crate::long_answer;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::AsIs;

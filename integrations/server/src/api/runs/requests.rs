@@ -13,8 +13,9 @@ use serde_json::{Value, json as json_of};
 
 use super::model_answer::AnswerItem;
 use super::state::{immutable, within};
-use crate::api::run_item::{List, value};
+use crate::api::run_item::value;
 use crate::app::App;
+use crate::cursor::List;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::{Redact, redacted};
 use crate::routes::{RequestContext, Route, json};

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::body::ScheduleBody;
 use super::schedule::{invalid, known};
-use crate::api::run_item::List;
 use crate::api::runs::list::page;
 use crate::auth::Scope;
 use crate::blocking::off_the_executor;
+use crate::cursor::List;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};
 use crate::time::Time;

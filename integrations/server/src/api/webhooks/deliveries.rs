@@ -7,10 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::endpoints::records;
-use crate::api::run_item::{List, PageQuery};
 use crate::api::runs::list::page;
 use crate::auth::Scope;
-use crate::cursor;
+use crate::cursor::{self, List, PageQuery};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};
 use crate::time::Time;

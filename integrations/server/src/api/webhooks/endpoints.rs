@@ -6,8 +6,8 @@ use positronic_core::record::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::run_item::List;
 use crate::auth::Scope;
+use crate::cursor::List;
 use crate::problem::{FieldError, Problem, ProblemType};
 use crate::routes::{RequestContext, Route, json};
 use crate::time::Time;

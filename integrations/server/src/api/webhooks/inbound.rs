@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::run_item::List;
+use crate::cursor::List;
 
 use crate::app::App;
 use crate::bodies::cut;
