@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use positronic_core::machine::RunState;
-use positronic_core::projection::result_text;
-use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
-use positronic_core::record::{OlderAnswer, Part, Path, Pending, PendingKind, RunId, Seq, WaitSpec, sha256};
+use positronic_core::record::{OlderAnswer, Path, PendingKind, RunId, Seq, WaitSpec, sha256};
 use positronic_core::store::PendingItem as StoredItem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,14 +12,10 @@ use serde_json::Value;
 use crate::api::run_item::value;
 use crate::app::App;
 use crate::auth::{Caller, Question, Scope};
-use crate::problem::Problem;
-use crate::redact::{REDACTED, Redact, redacted, redacted_then_cut};
 use crate::time::Time;
 
 /// The length of an id, in hexadecimal digits.
 const ID: usize = 20;
-/// The maximum characters of a text of the context.
-const MAX_TEXT: usize = 2000;
 
 /// What kind of item waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -256,13 +250,6 @@ impl App {
         }
         shown
     }
-
-    /// Returns the last entries of the transcript before a pending item, at most so many.
-    pub(super) async fn context_of(&self, item: &StoredItem, most: usize) -> Result<Vec<ContextEntry>, Problem> {
-        let shared = self.folds.of(&item.run).await?;
-        let fold = shared.lock().await;
-        Ok(entries(&fold.timeline, self.settings.redact.as_ref(), &item.pending, most))
-    }
 }
 
 /// Returns the schema of the arguments of an open call, as its loop has declared it.
@@ -270,47 +257,4 @@ pub(crate) fn arguments_schema(state: &RunState, call: &Path, tool: &str) -> Opt
     let tools = &state.loop_at(call)?.prepared.tools;
     let declared = tools.tools().iter().find(|declared| declared.id.as_str() == tool)?;
     Some(Value::clone(&declared.parameters))
-}
-
-/// Returns the last messages, answers and results before an event, in the loop of a call.
-fn entries(timeline: &Timeline, redact: Option<&Redact>, item: &Pending, most: usize) -> Vec<ContextEntry> {
-    let owner = item.call.parent().unwrap_or_default();
-    let before = timeline.nodes().rev().filter(|node| node.seq < item.since && node.path.is_within(&owner));
-    let entries = before.filter(|node| node.path != item.call).filter_map(|node| entry(node, redact));
-    let mut entries: Vec<_> = entries.take(most).collect();
-    entries.reverse();
-    entries
-}
-
-fn entry(node: &Node, redact: Option<&Redact>) -> Option<ContextEntry> {
-    let (kind, text) = match &node.kind {
-        // What the engine says is not what has happened.
-        NodeKind::Message { from, .. } if value(from) == "engine" => return None,
-        NodeKind::Message { text, .. } => ("user", text.clone()),
-        NodeKind::Answer(answer) => match &answer.outcome {
-            Some(AnswerOutcome::Answered(answer)) => ("assistant", text_of(&answer.parts)),
-            _ => return None,
-        },
-        NodeKind::Call(call) => match &call.result {
-            Some(result) => {
-                let text = redacted(redact, result).map_or_else(|| REDACTED.to_owned(), |result| result_text(&result));
-                ("result", format!("{}: {text}", call.tool))
-            }
-            None => ("call", format!("{}({})", call.tool, redacted(redact, &*call.arguments).unwrap_or_default())),
-        },
-        _ => return None,
-    };
-    if text.trim().is_empty() {
-        return None;
-    }
-    Some(ContextEntry { kind: kind.to_owned(), text: redacted_then_cut(redact, text, MAX_TEXT) })
-}
-
-/// Returns what an answer says, without its calls.
-pub(crate) fn text_of(parts: &[Part]) -> String {
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text { text } | Part::Refusal { text } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }

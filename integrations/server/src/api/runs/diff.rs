@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as json_of};
 
-use crate::api::pending::pending_item::text_of;
+use super::model_answer::text_of;
 use crate::api::run_item::{RunItem, value};
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};

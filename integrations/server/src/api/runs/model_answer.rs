@@ -94,3 +94,12 @@ impl AnswerItem {
 pub(super) fn cost_item(charge: &Charge) -> CostItem {
     CostItem { amount: charge.amount.to_string(), currency: Some(charge.currency.clone()), partial: false }
 }
+
+/// Returns what an answer says, without its calls.
+pub(crate) fn text_of(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text } | Part::Refusal { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
