@@ -33,7 +33,7 @@ const READERS: &[(&str, &str, &[&str])] = &[
     ("questions", "integrations/server", &["api/pending/closed_question.rs"]),
     ("requests", "integrations/server", &["api/runs/requests.rs"]),
     ("repeated", "integrations/server", &["api/runs/signals.rs"]),
-    ("fork", "integrations/server", &["api/runs/fork.rs", "api/runs/fork_decisions.rs"]),
+    ("fork", "integrations/server", &["api/runs/fork.rs", "api/runs/fork_decisions.rs", "api/runs/fork_preview.rs"]),
     ("webhooks", "integrations/server", &["webhooks/outgoing/event.rs"]),
     ("bridges", "integrations/bridges", &["projection/apply.rs"]),
     ("traces", "integrations/opentelemetry", &["spans"]),

@@ -43,6 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
         runs::playground::routes(),
         runs::files::routes(),
         runs::signals::routes(),
+        runs::fork_preview::routes(),
         runs::fork::routes(),
         runs::retry::routes(),
         runs::diff::routes(),

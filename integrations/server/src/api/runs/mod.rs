@@ -8,6 +8,7 @@ pub(crate) mod events;
 pub(crate) mod files;
 pub(crate) mod fork;
 pub(crate) mod fork_decisions;
+pub(crate) mod fork_preview;
 pub(crate) mod hits;
 pub(crate) mod list;
 pub(crate) mod model_answer;
