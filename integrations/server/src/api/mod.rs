@@ -51,6 +51,7 @@ pub(crate) fn routes() -> Vec<Route> {
         pending::item_context::routes(),
         pending::decisions::routes(),
         pending::history::routes(),
+        conversations::list::routes(),
         conversations::messages::routes(),
         live::routes(),
         schedules::schedule::routes(),
