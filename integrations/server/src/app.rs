@@ -18,6 +18,7 @@ use positronic_core::runner::{Client, CodeCheck};
 use tokio::sync::Semaphore;
 
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
+use crate::bodies::{MAX_LARGE_ANONYMOUS_BODIES, MAX_LARGE_BODIES};
 use crate::continuation::Continuation;
 use crate::event_lines::SharedLines;
 use crate::forks::Forks;
@@ -30,11 +31,6 @@ use crate::timeline_cache::Folds;
 
 /// Of how many runs it is cached whether work on them can continue.
 const CHECKED_RUNS: usize = 1000;
-
-/// How many large bodies are in memory at once, and how many of them before their signature is checked, so that anonymous
-/// senders leave room for callers.
-const MAX_LARGE_BODIES: usize = 8;
-const MAX_LARGE_ANONYMOUS_BODIES: usize = 4;
 
 /// The state of a router, without its routes.
 pub(crate) struct App {

@@ -1,4 +1,4 @@
-//! JSON bodies: they are checked by the schema of their route, and errors name the invalid places.
+//! Bodies of requests: how many large ones are in memory; JSON is checked by the schema of its route, and errors name the invalid places.
 
 use std::fmt;
 
@@ -17,6 +17,11 @@ const MAX_ERRORS: usize = 20;
 const MAX_ERROR: usize = 500;
 /// The most values of a body. A decoded value may take a hundred times the memory of its text.
 const MAX_VALUES: usize = 50_000;
+
+/// How many large bodies are in memory at once, and how many of them before their signature is checked, so that anonymous
+/// senders leave room for callers.
+pub(crate) const MAX_LARGE_BODIES: usize = 8;
+pub(crate) const MAX_LARGE_ANONYMOUS_BODIES: usize = 4;
 
 /// The compiled schema of a route's body.
 pub(crate) struct BodySchema(Option<jsonschema::Validator>);

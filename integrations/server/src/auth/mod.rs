@@ -12,6 +12,7 @@ mod may_start;
 mod proxy;
 mod scope;
 mod secret;
+mod session_cookie;
 mod sessions;
 mod site;
 mod stored_callers;
