@@ -4,6 +4,7 @@ mod accept;
 mod context;
 mod dispatch;
 mod large_answer;
+mod middleware;
 mod route;
 mod router;
 mod table;
