@@ -25,7 +25,6 @@ mod event;
 mod leader;
 mod records;
 mod retries;
-mod run_subscription;
 mod scan;
 mod send;
 mod sender;
@@ -33,12 +32,11 @@ mod subscriptions;
 mod transport;
 
 pub(crate) use delivery::{Delivery, DeliveryStatus};
-pub(crate) use endpoint::{Disabled, Endpoint, StoredSubscription};
+pub use endpoint::RunSubscription;
+pub(crate) use endpoint::{Disabled, Endpoint, StoredSubscription, parse_url};
 pub use event::WebhookEvent;
 pub(crate) use records::Records;
-pub use run_subscription::RunSubscription;
 pub use sender::{WebhookSender, WebhookService};
-pub(crate) use transport::parse_url;
 pub use transport::{HttpTransport, OutgoingRequest, OutgoingResponse, TransportError, WebhookTransport};
 
 #[cfg(test)]

@@ -119,29 +119,6 @@ impl fmt::Debug for HttpTransport {
     }
 }
 
-/// Parses the URL of an endpoint.
-///
-/// # Errors
-///
-/// [`TransportError`] if it is not an HTTP URL, contains a user or a password, or has an address that is not allowed. `http`
-/// is only allowed together with private addresses.
-pub(crate) fn parse_url(text: &str, private: PrivateAddresses) -> Result<Url, TransportError> {
-    let invalid = |reason: &str| TransportError::Url { reason: reason.to_owned() };
-    let url = Url::parse(text).map_err(|error| invalid(&error.to_string()))?;
-    match (url.scheme(), private) {
-        ("https", _) | ("http", PrivateAddresses::Allow) => {}
-        ("http", PrivateAddresses::Refuse) => {
-            return Err(invalid("`http` is not encrypted; use `https`"));
-        }
-        _ => return Err(invalid("it must begin with `https://`")),
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(invalid("it contains a user name or a password"));
-    }
-    AddressGuard::new(Arc::new(SystemResolver), private).check(&url)?;
-    Ok(url)
-}
-
 /// Formats the innermost cause, which is the most understandable one.
 fn innermost(error: &reqwest::Error) -> String {
     let mut inner: &dyn Error = error;
