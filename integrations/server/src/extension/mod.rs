@@ -23,7 +23,7 @@ mod http;
 mod local;
 mod start;
 mod stream;
-mod subscription;
+mod subscribe;
 mod viewer;
 
 pub use crate::api::{Decision, MessageFile};

@@ -9,7 +9,7 @@ use axum::response::Response;
 use futures::future::BoxFuture;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::context::RequestContext;
+use super::request_context::RequestContext;
 use crate::app::App;
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};

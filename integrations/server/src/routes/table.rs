@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::context::json_value;
+use super::request_context::json_value;
 use super::{RequestContext, Route, RouteAccess};
 use crate::openapi::document_of;
 use crate::{api, problem_page};
