@@ -206,7 +206,7 @@ test('a key acts on the item that has the focus, and not on one out of view', as
 test('nothing is sent before the form that shows it has loaded', async () => {
   project.import(waitingLog('formless', { tokens: 900 }));
   const window = await page.context().newPage();
-  await window.route('**/parts/form.js', (route) => route.abort());
+  await window.route('**/parts/schema_form.js', (route) => route.abort());
   await window.goto(page.url());
   const asked = item(window, 'of 900 tokens');
   await asked.getByText('A part of the page cannot be loaded').waitFor();

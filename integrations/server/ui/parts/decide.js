@@ -14,7 +14,7 @@ import { whole } from './json.js';
 const { a, b, button, code, del, div, footer, h2, h3, header, input, ins, kbd, label, li, p, section, span, ul } = tags;
 
 // Most items are decided without a form.
-const form = later('form');
+const form = later('schema_form');
 const valueDiff = later('change');
 function schemaForm(schema, options) {
   try {

@@ -3,7 +3,7 @@ import { tags, redraw } from '../lib/dom.js';
 import { get, newKey, request } from '../lib/api.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { at } from '../lib/page.js';
-import schemaForm, { initial } from './form.js';
+import schemaForm, { initial } from './schema_form.js';
 
 const { button, div, form, h2, li, p, ul } = tags;
 

@@ -1,6 +1,6 @@
 // The event log: one row an event, loaded page by page around the view; the selected event opens beside it.
 import { tags, redraw } from '../lib/dom.js';
-import { List } from '../lib/list.js';
+import { List } from '../lib/windowed_list.js';
 import { get } from '../lib/api.js';
 import { apiUrl, at, go, later, query } from '../lib/page.js';
 import { brief, clock, date, line, micros, number, plural, who } from '../lib/format.js';

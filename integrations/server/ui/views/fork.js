@@ -9,7 +9,7 @@ import { brief, costText, line, plural, shortId } from '../lib/format.js';
 import { empty, resource } from '../parts/common.js';
 import { linesDiff, valueDiff } from '../parts/change.js';
 import { effects, effectsInShort } from '../parts/effects.js';
-import schemaForm from '../parts/form.js';
+import schemaForm from '../parts/schema_form.js';
 import { json } from '../parts/json.js';
 import { addUp, answerOf, costOf, isLastAttempt, RunModel } from '../parts/model.js';
 import { nameOf, noModel, otherModel } from '../parts/next_model.js';

@@ -1,6 +1,6 @@
 // The list of runs: saved views, a search that is the address, a table of what each run is and how it stands, and actions on many runs.
 import { tags, redraw } from '../lib/dom.js';
-import { List } from '../lib/list.js';
+import { List } from '../lib/windowed_list.js';
 import { get } from '../lib/api.js';
 import { at, caller, commandOf, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';

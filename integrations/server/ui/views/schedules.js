@@ -7,7 +7,7 @@ import { facts, table, when } from '../parts/common.js';
 import { masterView } from '../parts/master.js';
 import { requests } from '../parts/request.js';
 import { readable } from '../parts/json.js';
-import timing, { inWords, read, write } from '../parts/timing.js';
+import timing, { inWords, read, write } from '../parts/schedule_times.js';
 
 const { a, b, code, h2, header, li, ol, p, section, small, span } = tags;
 

@@ -4,7 +4,7 @@ import { later, main } from '../lib/page.js';
 import { isField } from '../lib/keys.js';
 import { settle } from '../lib/settle.js';
 import { withDrafts } from '../parts/drafts.js';
-import { nodeList } from '../parts/rows.js';
+import { nodeList } from '../parts/node_list.js';
 import { nests, row, shows } from '../parts/transcript.js';
 import { empty, hasEnded } from '../parts/common.js';
 import { readable } from '../parts/json.js';

@@ -3,7 +3,7 @@ import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { axisRow, barOf, barRow, extent, gridLines, LEGEND, scale } from '../parts/waterfall.js';
 import { failureOf, isFailure } from '../parts/model.js';
-import { nodeList } from '../parts/rows.js';
+import { nodeList } from '../parts/node_list.js';
 import { empty, hasEnded } from '../parts/common.js';
 
 const { a, button, div, i, p, span } = tags;

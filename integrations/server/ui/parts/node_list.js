@@ -1,5 +1,5 @@
 // The rows of a run's nodes in reading order, for the views that list nodes.
-import { List } from '../lib/list.js';
+import { List } from '../lib/windowed_list.js';
 
 /** The ids of the nodes that a view shows, depth first. They stay sorted, so that a change costs a search and not a walk. */
 class Rows {
