@@ -4,16 +4,16 @@
 //! and the typed closure in between is called by the [`runner`](crate::runner) through the function types and traits of this
 //! module. A closure that returns a state has encoded it within the limits of a document, so it is recorded as it is.
 
-mod actions;
 mod argument_repair;
-mod document;
 mod guard;
 mod loop_check;
 mod loop_stage;
 mod plugin;
+mod project_actions;
 mod scope;
 mod stage;
 mod start_on;
+mod state_value;
 mod structure;
 
 use std::collections::BTreeMap;
@@ -32,12 +32,10 @@ use crate::record::{
 };
 use crate::tools::Schema;
 
-pub use actions::{ActionSet, UnknownAction};
-pub use document::StateValue;
-pub(crate) use document::{decode, encode, encode_state, read_value, recordable};
 pub use guard::{CheckFn, CheckedAnswer, CheckedInput, CheckedValue, LoopGuard, LoopGuardCheck, Verdict};
 pub use loop_stage::{ConfigureFn, LoopStage};
 pub use plugin::{AnyPlugin, Hook, Inspected, Invocation, NextCall, PluginName, StateOwner};
+pub use project_actions::{ActionSet, UnknownAction};
 pub use scope::{AnyServices, Link, NewChild, Scope};
 pub use stage::{
     ArmBody, ArmDefinition, BeginGroupFn, BeginWaitFn, BranchStage, ChooseFn, FinishGroupFn, FinishWaitFn, GroupBrains,
@@ -46,6 +44,8 @@ pub use stage::{
 };
 pub(crate) use start_on::RunInput;
 pub use start_on::StartOn;
+pub use state_value::StateValue;
+pub(crate) use state_value::{decode, encode, encode_state, read_value, recordable};
 pub use structure::{ArmStructure, StageStructure, Structure, ToolStructure};
 
 /// An untyped brain.
