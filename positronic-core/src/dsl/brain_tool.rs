@@ -22,13 +22,13 @@ use crate::tools::Schema;
 #[must_use = "a brain becomes a tool when the closure returns it"]
 #[derive_where(Debug)]
 pub struct BrainTool<O, S, V, O2, R> {
-    about: About,
+    pub(super) about: About,
     schema: Arc<Schema>,
     #[derive_where(skip)]
     decodes: DecodesFn,
     #[derive_where(skip)]
     nested: NestedDefinition,
-    dialogue: Dialogue,
+    pub(super) dialogue: Dialogue,
     types: BrainToolTypes<O, S, V, O2, R>,
 }
 
@@ -111,60 +111,6 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
             let result = decode("the brain's result", result)?;
             state.updated(|state| map(state, result))
         }));
-        self
-    }
-
-    /// Hands the dialogue over to the brain: its first loop continues that of the call, and the loop of the call ends with the
-    /// brain's result. If the brain fails, the call does, and the loop goes on.
-    ///
-    /// The answer with the call is not part of what the brain's loop reads, with all calls in it. A loop without an
-    /// [`input`](super::Loop::input) of its own begins with the last message of the person.
-    ///
-    /// ```
-    /// use positronic_core::prelude::*;
-    /// use positronic_core::record::Dialogue;
-    ///
-    /// let billing = brain("Billing").r#loop("Talk", |cx| cx.system("You answer questions about bills."));
-    /// let desk = brain("Desk").r#loop("Chat", move |cx| {
-    ///     cx.system("Hand questions about bills over.")
-    ///         .tool("billing", |t| t.brain(billing.clone()).handoff().dialogue(Dialogue::Said))
-    /// });
-    /// # let _ = desk;
-    /// ```
-    pub const fn handoff(mut self) -> Self {
-        self.about.flags.handoff = true;
-        self.about.flags.exit = true;
-        self.about.flags.sequential = true;
-        self
-    }
-
-    /// Makes it a [`handoff`](Self::handoff) after which the conversation stays with the brain: the next messages go to it, until it hands the
-    /// dialogue back ([`Loop::hand_back`](super::Loop::hand_back)) or fails.
-    ///
-    /// The next run of the conversation starts the run's own brain. When it reaches the loop, the loop repeats the call without asking its
-    /// model or a person, and the first loop of the brain reads the message. The brain starts with a new state, unless it
-    /// [keeps](super::BrainBuilder::keep_state) its own. This holds for the loops of the run's brain, and for those of a brain that has
-    /// taken over.
-    ///
-    /// ```
-    /// use positronic_core::prelude::*;
-    ///
-    /// let billing = brain("Billing").r#loop("Talk", |cx| cx.system("You answer questions about bills.").hand_back("desk"));
-    /// let desk = brain("Desk").r#loop("Chat", move |cx| {
-    ///     cx.system("Hand questions about bills over.").tool("billing", |t| t.brain(billing.clone()).stay())
-    /// });
-    /// # let _ = desk;
-    /// ```
-    pub const fn stay(self) -> Self {
-        let mut handoff = self.handoff();
-        handoff.about.flags.stay = true;
-        handoff
-    }
-
-    /// Sets how much of the dialogue the brain of a [`handoff`](Self::handoff) reads; all of it by default. For a summary, let
-    /// the model write one into the brain's options, and do not hand over.
-    pub const fn dialogue(mut self, dialogue: Dialogue) -> Self {
-        self.dialogue = dialogue;
         self
     }
 

@@ -1,7 +1,6 @@
 //! Tools, which a model can call.
 
 mod builder;
-mod hand_back;
 
 use std::marker::PhantomData;
 use std::sync::Arc;

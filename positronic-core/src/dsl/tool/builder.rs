@@ -23,13 +23,12 @@ use crate::error::{Error, Result};
 use crate::tools::Schema;
 
 use super::Tool;
-use super::hand_back::{HAND_BACK, HandBack};
 
 /// Builds a tool. `A` is the type of its arguments, once a closure sets it.
 #[must_use = "a tool is made by `execute` or `brain`"]
 #[derive_where(Debug)]
 pub struct ToolBuilder<O = (), S = (), V = (), A = Unset> {
-    about: About,
+    pub(in crate::dsl) about: About,
     #[derive_where(skip)]
     waits: Option<WaitsFn>,
     #[derive_where(skip)]
@@ -62,19 +61,6 @@ impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
 }
 
 about_methods!(ToolBuilder<O, S, V, A>);
-
-impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
-    /// Makes a tool with which the model hands the dialogue back; see [`Loop::hand_back`](crate::dsl::Loop::hand_back). It has a description,
-    /// unless one is set.
-    #[must_use]
-    pub fn hand_back(mut self) -> Tool<O, S, V> {
-        (self.about.flags.exit, self.about.flags.hand_back, self.about.flags.idempotent) = (true, true, true);
-        if self.about.description.is_empty() {
-            self.about.description = HAND_BACK.to_owned();
-        }
-        self.execute(async |HandBack { reason }, _| Ok(reason))
-    }
-}
 
 impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     /// Makes a tool that starts a run of a brain in the background, as a child of this one: the call returns its id at once, and the
