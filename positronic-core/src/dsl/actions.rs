@@ -6,9 +6,9 @@ use futures::future::BoxFuture;
 
 use super::context::ToolContext;
 use super::r#loop::Loop;
-use super::reply::IntoReply;
 use super::services::Services;
 use super::tool::Tool;
+use super::tool_reply::IntoReply;
 use super::trait_bounds::{Options, Standalone, State};
 use crate::error::Result;
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::approval::{reading, verdict};
 use super::context::ToolContext;
-use super::reply::NoArgs;
 use super::services::Services;
 use super::tool::{IntoTool, Tool, arguments_as, decodes};
+use super::tool_reply::NoArgs;
 use super::tool_settings::{About, about_methods};
 use super::trait_bounds::{IntoVerdict, Options, Standalone, State, ToolArgs};
 use crate::definition::{BrainDefinition, DecodesFn, NestedDefinition, StateValue, ToolBody, decode, encode};

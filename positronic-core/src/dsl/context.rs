@@ -13,11 +13,11 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::ask_model::ModelCall;
 use super::output::OutputType;
-use super::question::ModelCall;
 use super::read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions, ReadOnly};
-use super::reply::ToolReply;
 use super::services::{Services, services};
+use super::tool_reply::ToolReply;
 use super::trait_bounds::{Options, State};
 use crate::definition::{Scope, StateValue, UntypedReply, Update, decode, encode, encode_state};
 use crate::error::Result;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::ask_model::ModelCall;
 use super::context::{options, read_only, shared_methods};
 use super::r#loop::Loop;
-use super::question::ModelCall;
 use super::read_only::{ChangedByToolsAndOnExit, DeclaredWithOptions, ReadOnly};
 use super::services::{Services, services};
 use super::trait_bounds::{Options, Standalone, State};

@@ -33,6 +33,7 @@
 mod actions;
 mod approval;
 mod around;
+mod ask_model;
 mod brain;
 mod brain_builder;
 mod brain_tool;
@@ -48,14 +49,13 @@ mod plugin;
 mod plugin_state;
 mod plugin_update;
 mod project;
-mod question;
 mod read_only;
-mod reply;
 mod services;
 mod stages;
 mod start_on;
 mod structured_actions;
 mod tool;
+mod tool_reply;
 mod tool_settings;
 mod trait_bounds;
 mod usage_panic;
@@ -64,6 +64,7 @@ mod wait;
 pub use crate::definition::{ArmStructure, StageStructure, Structure, ToolStructure, Verdict};
 pub use actions::{Act, Actions};
 pub use around::{CallAround, CallReply};
+pub use ask_model::ModelCall;
 pub use brain::{Brain, IntoBrain, Runnable};
 #[doc(hidden)]
 pub use brain_builder::{BeforeStages, Ended, Guarded, HasStages, Phase, Staged, TakesGuard, TakesStages, Unstaged};
@@ -86,11 +87,9 @@ pub use project::ProjectWebhook;
 pub use project::check_webhook_names;
 #[doc(hidden)]
 pub use project::{BoundBrain, bound};
-pub use question::ModelCall;
 pub use read_only::ReadOnly;
 #[doc(hidden)]
 pub use read_only::{ChangedByToolsAndOnExit, ChangedWithUpdate, DeclaredWithOptions};
-pub use reply::{IntoReply, NoArgs, ToolReply};
 #[doc(hidden)]
 pub use services::Within;
 pub use services::{Bound, IntoServices, NoServices, Provides, Requirement, Services};
@@ -105,6 +104,7 @@ pub use stages::{
 };
 pub use start_on::{IntoStartInput, StartInput};
 pub use tool::{Action, IntoTool, Tool, ToolBuilder};
+pub use tool_reply::{IntoReply, NoArgs, ToolReply};
 #[doc(hidden)]
 pub use trait_bounds::{Agrees, Later, Now, Standalone, Unset};
 pub use trait_bounds::{Args, IntoVerdict, Options, Payload, State, ToolArgs, TypedAnswer};

@@ -27,10 +27,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::around::{CallAround, CallReply};
+use super::ask_model::ModelCall;
 use super::context::{options, read_only, shared_methods, stage_path};
 use super::loop_plugin::LoopPlugin;
 use super::plugin_state::{PluginState, document, owner, read};
-use super::question::ModelCall;
 use super::read_only::{ChangedByToolsAndOnExit, DeclaredWithOptions, ReadOnly};
 use super::services::{Provides, Services, services};
 use super::tool::{IntoTool, Tool, ToolBuilder};

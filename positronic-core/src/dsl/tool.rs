@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::context::ToolContext;
-use super::reply::IntoReply;
 use super::services::Services;
+use super::tool_reply::IntoReply;
 use super::trait_bounds::{Options, Standalone, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{ActionSet, StateValue, ToolBody, ToolDefinition, ToolFn, decode};

@@ -6,7 +6,7 @@ mod brain;
 mod branch;
 mod event;
 mod guard;
-mod join;
+mod join_child;
 mod r#loop;
 mod loop_with_output;
 mod map;

@@ -6,9 +6,9 @@ use derive_where::derive_where;
 
 use super::tries::Tried;
 use crate::definition::{StageBody, encode_state};
+use crate::dsl::ask_model::ModelCall;
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::StepContext;
-use crate::dsl::question::ModelCall;
 use crate::dsl::services::{Requirement, Services};
 use crate::dsl::trait_bounds::{Options, State, TypedAnswer};
 use crate::error::Result;

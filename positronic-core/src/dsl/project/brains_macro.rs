@@ -1,15 +1,11 @@
-//! The brains and webhooks of a project, each as one typed value, which its services hold.
-
-mod webhook;
+//! The macro `brains!`: the brains of a project as one typed value, which its services hold.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::brain::{Brain, IntoBrain};
-use super::services::{Services, Within};
-
-pub use webhook::{ProjectWebhook, check_webhook_names};
+use crate::dsl::brain::{Brain, IntoBrain};
+use crate::dsl::services::{Services, Within};
 
 /// A brain of a project without its types, bound to the project's services.
 pub type BoundBrain = Brain<Value, Value>;
