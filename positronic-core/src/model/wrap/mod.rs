@@ -28,19 +28,19 @@
 
 mod concurrency;
 mod dev_cache;
-mod estimate;
 mod fallback;
 mod own;
 mod rate_limit;
+mod rate_limit_window;
 mod router;
-mod window;
+mod token_estimate;
 
 pub use concurrency::{Concurrency, Slots};
 pub use dev_cache::{DevCache, DevCacheError};
-pub use estimate::estimate_tokens;
 pub use fallback::Fallback;
 pub use rate_limit::{Pace, RateLimit, RateLimits};
 pub use router::Router;
+pub use token_estimate::estimate_tokens;
 
 use crate::record::{ActionFormat, ModelError, ModelResponse, RoutingStep};
 

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Mutex as Gate, Notify};
 use tokio::time::Instant;
 
-use super::window::{Ceiling, Window};
+use super::rate_limit_window::{Ceiling, Window};
 use super::{after, estimate_tokens, wraps};
 use crate::model::{DeltaSink, Model};
 use crate::record::encoding::micros::whole;

@@ -1,4 +1,4 @@
-//! Sliding window of sent requests. It is pure: time is an input.
+//! Sliding window of a rate limit: the requests of the last minute. It is pure: time is an input.
 
 use std::collections::VecDeque;
 use std::time::Duration;
