@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::difference::difference;
 use super::format::{CassetteError, RecordedExchange, RequestLine};
+use super::replay_mismatch::difference;
 use super::scrub::Scrubber;
 use crate::record::{
     ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, ResponseMetadata, Segment, Settings, ToolSet,

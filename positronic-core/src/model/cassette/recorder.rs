@@ -2,9 +2,56 @@
 
 use std::collections::HashMap;
 
-use super::format::{RecordedExchange, ReplyLine, RequestLine, SignalLine, encode};
+use super::format::{Header, RecordedExchange, ReplyLine, RequestLine, SignalLine, encode, text};
 use super::scrub::Scrubber;
 use crate::record::{ModelError, ModelRequest, ModelResponse, Path, SignalKind, Transcript};
+
+/// Writes a cassette from exchanges and signals in their order, without calling a model.
+///
+/// [`projection::traffic`](crate::projection::traffic) reads them from a run's log.
+#[derive(Debug, Default)]
+pub struct Recording {
+    header: Header,
+    scrubber: Scrubber,
+    recorder: CassetteRecorder,
+}
+
+impl Recording {
+    /// Creates a cassette with a header.
+    #[must_use]
+    pub fn new(header: Header) -> Self {
+        Self { header, ..Self::default() }
+    }
+
+    /// Replaces the given texts, as [`Cassette::hide`](super::Cassette::hide) does.
+    #[must_use]
+    pub fn hide(mut self, secrets: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.scrubber.hide(secrets.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a request with its outcome.
+    pub fn exchange(&mut self, request: &ModelRequest, outcome: &Result<ModelResponse, ModelError>) {
+        self.recorder.exchange(request, outcome, &self.scrubber);
+    }
+
+    /// Returns an exchange as one line with its whole request, which can be added to any cassette.
+    #[must_use]
+    pub fn line(&self, request: &ModelRequest, outcome: &Result<ModelResponse, ModelError>) -> String {
+        whole(request, outcome, &self.scrubber)
+    }
+
+    /// Adds a signal; `after` is what it responded to, such as a call's path.
+    pub fn signal(&mut self, after: &str, signal: &SignalKind) {
+        self.recorder.signal(after, signal, &self.scrubber);
+    }
+
+    /// Returns the cassette's text.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        text(&self.header, self.recorder.lines(), &self.scrubber)
+    }
+}
 
 /// The recorded lines, and the last request of every loop.
 #[derive(Debug, Default)]
@@ -36,11 +83,7 @@ impl CassetteRecorder {
 }
 
 /// Returns an exchange as a line with the whole request, which therefore means the same anywhere in a cassette.
-pub(super) fn whole(
-    request: &ModelRequest,
-    outcome: &Result<ModelResponse, ModelError>,
-    scrubber: &Scrubber,
-) -> String {
+fn whole(request: &ModelRequest, outcome: &Result<ModelResponse, ModelError>, scrubber: &Scrubber) -> String {
     let whole = RequestLine {
         system: Some(request.system.to_string()),
         context: Some(request.context.to_vec()),
@@ -83,7 +126,7 @@ fn new_in(request: &ModelRequest, last: Option<&ModelRequest>) -> RequestLine {
 }
 
 /// Returns the length of the common prefix of two transcripts; shared lists need no comparison.
-pub(super) fn common(one: &Transcript, other: &Transcript) -> usize {
+fn common(one: &Transcript, other: &Transcript) -> usize {
     if one.extends(other) || other.extends(one) {
         return one.len().min(other.len());
     }

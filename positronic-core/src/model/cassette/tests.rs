@@ -1,13 +1,17 @@
 //! Tests of recording and replaying.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::*;
-use crate::model::NoDeltas;
 use crate::model::scripted::{Reply, ScriptedModel};
 use crate::model::wrap::Concurrency;
+use crate::model::{Model, NoDeltas};
 use crate::prices::PriceTable;
-use crate::record::{Message, ModelErrorKind, Path, Settings, ToolSet, Transcript};
+use crate::record::{
+    Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, Settings, SignalKind, ToolSet, Transcript,
+};
 
 fn request(path: &str, messages: &Transcript) -> ModelRequest {
     ModelRequest {
