@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::grants::{Grants, SharedLimits, Spending};
-use crate::record::encoding::canonical;
+use crate::record::encoding::document;
 use crate::record::encoding::skip::is_default;
 use crate::record::{
     ArmShape, Budget, ContentHash, Failure, Finish, HandedOver, LimitKind, Part, Path, PluginStates, ResponseMetadata,
@@ -94,7 +94,7 @@ pub struct BrainFrame {
     #[serde(default, skip_serializing_if = "is_default")]
     pub round: u32,
     /// The reason of the guard that did not pass.
-    #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Value>,
     /// Its completed stages that can be undone, in the order of completion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -103,7 +103,7 @@ pub struct BrainFrame {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_over: Option<Box<HandedOver>>,
     /// The output of the call with which it handed the dialogue back.
-    #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
     pub handed_back: Option<Value>,
     /// What it undoes before it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dialogue::extend;
 use super::messages::{messages, said};
-use crate::record::encoding::canonical::encoded_len;
+use crate::record::encoding::document::encoded_len;
 use crate::record::encoding::skip::is_default;
 use crate::record::{FileRef, Message, Output, ReplacedInput, RunId, Transcript, UserMessage};
 

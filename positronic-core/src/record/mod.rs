@@ -19,14 +19,14 @@ mod request;
 mod run;
 mod shape;
 
-pub use encoding::canonical::{Change, ChangeError};
 pub use encoding::content_hash::{ContentHash, hash_json, hash_text, sha256};
 pub use encoding::document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_depth};
 pub(crate) use encoding::document::{check_document, check_message, check_text, encode_document};
 pub(crate) use encoding::number::unify_numbers;
 pub use encoding::number::{InexactNumber, check_numbers, quote_inexact_numbers};
-pub(crate) use encoding::ordered::property_order;
-pub use encoding::ordered::{OrderedJson, OrderedObject, PROPERTY_ORDERING};
+pub(crate) use encoding::schema_order::property_order;
+pub use encoding::schema_order::{OrderedJson, OrderedObject, PROPERTY_ORDERING};
+pub use encoding::state_patch::{Change, ChangeError};
 pub use event::event::{Event, EventError, FORMAT_VERSION, NewEvent};
 pub use event::event_fields::{
     BrainStart, Content, Decision, Iteration, Misfit, PausedAnswer, Question, ReplacedInput, ResumeCause, Speaker,

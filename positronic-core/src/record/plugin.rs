@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::record::encoding::canonical::{Change, ChangeError};
 use crate::record::encoding::skip::is_default;
+use crate::record::encoding::state_patch::{Change, ChangeError};
 
 /// The stored state of a plugin.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

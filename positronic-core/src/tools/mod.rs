@@ -3,7 +3,7 @@
 //! This module is for adapters of models and of tool servers; an author of brains does not need it.
 
 mod absent;
-mod field_order;
+mod declaration_order;
 mod flat;
 mod foreign;
 mod integer_bounds;

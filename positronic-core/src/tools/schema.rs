@@ -13,7 +13,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use super::absent::remove_absent;
-use super::field_order::record_order;
+use super::declaration_order::record_order;
 use super::flat::Flat;
 use super::integer_bounds::with_integer_bounds;
 use super::mismatch::{MAX_ERRORS, MAX_EXPLAINED, cut, explain};

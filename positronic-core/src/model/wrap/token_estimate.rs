@@ -1,6 +1,6 @@
 //! Token estimate of a request.
 
-use crate::record::encoding::canonical::encoded_len;
+use crate::record::encoding::document::encoded_len;
 use crate::record::{Assistant, Message, ModelRequest, OutputFormat};
 
 /// Approximate bytes per token, in English and in JSON.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::node::NodeId;
 use crate::projection::Cost;
-use crate::record::encoding::canonical;
+use crate::record::encoding::document;
 use crate::record::encoding::skip::is_default;
 use crate::record::{
     Actor, Amounts, Approval, BatchPolicy, BudgetRequest, CallFlags, CallState, Decision, DeltaKind, Event, EventKind,
@@ -95,7 +95,7 @@ pub struct StageNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<String>,
     /// Of a guard that did not pass: the reason.
-    #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Value>,
     /// Of a step that undoes a stage: why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ mod encoder;
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize as _, Deserializer, Serialize};
 use serde_json::{Number, Value};
 
 use crate::record::prompt::file::FileRef;
@@ -148,6 +148,30 @@ pub(super) fn nests_within(value: &Value, levels: usize) -> bool {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
         Value::Array(items) => levels > 0 && items.iter().all(inner),
         Value::Object(fields) => levels > 0 && fields.values().all(inner),
+    }
+}
+
+/// Reads an optional document: `null` is a document, and only an absent field is `None`.
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// Counts the bytes of a value's JSON without allocating it.
+pub(crate) fn encoded_len<T: Serialize>(value: &T) -> usize {
+    struct ByteCounter(usize);
+    impl std::io::Write for ByteCounter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = ByteCounter(0);
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        Err(_) => usize::MAX,
     }
 }
 

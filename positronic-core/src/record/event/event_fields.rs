@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::repair::Repair;
-use crate::record::encoding::canonical;
 use crate::record::encoding::content_hash::ContentHash;
+use crate::record::encoding::document;
 use crate::record::encoding::skip::is_default;
 use crate::record::plugin::{PluginChange, PluginStates};
 use crate::record::prompt::call::{CallFlags, Gate, ToolDecl, ToolId};
@@ -185,7 +185,7 @@ pub struct ToolCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
     /// Provider data that is sent back unchanged.
-    #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// The tool's flags.
     #[serde(default, skip_serializing_if = "is_default")]

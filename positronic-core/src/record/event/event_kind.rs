@@ -10,9 +10,10 @@ use super::event_fields::{BrainStart, Decision, Iteration, Question, ReplacedInp
 use super::failure::Failure;
 use super::result::{LoopOutcome, ToolResult};
 use super::undo::{UndoCause, UndoStep};
-use crate::record::encoding::canonical::{self, Change};
 use crate::record::encoding::content_hash::ContentHash;
+use crate::record::encoding::document;
 use crate::record::encoding::skip::is_default;
+use crate::record::encoding::state_patch::Change;
 use crate::record::ids::{PublicId, Seq, SignalId, Timestamp};
 use crate::record::plugin::PluginChange;
 use crate::record::prompt::call::{ToolId, WaitSpec};
@@ -370,7 +371,7 @@ pub enum EventKind {
     /// A brain called as a tool ended, successfully or not.
     LoopBrainComplete {
         /// Its result.
-        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
         /// Its error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -409,7 +410,7 @@ pub enum EventKind {
         /// What was decided.
         decision: Decision,
         /// The edited arguments, if a person edited them.
-        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
         /// The reason of a rejection.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::Gate;
-use crate::record::encoding::canonical;
+use crate::record::encoding::document;
 use crate::record::encoding::skip::is_default;
 use crate::record::event::event::Event;
 use crate::record::event::event_fields::Decision;
@@ -53,7 +53,7 @@ pub enum ApprovalOutcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The arguments to run the call with, where the person edited them.
-        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
         /// The signal that brought the decision.
         signal: SignalId,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::record::encoding::canonical;
+use crate::record::encoding::document;
 use crate::record::encoding::skip::{is_default, is_true, yes};
 use crate::record::ids::{RunId, Timestamp};
 use crate::record::path::Path;
@@ -261,7 +261,7 @@ pub struct WaitSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
     /// The call's result when the wait expires; an error if not set.
-    #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<Value>,
 }
 

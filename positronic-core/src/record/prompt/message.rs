@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::file::Attachment;
 use super::made_by::{MadeBy, Recipient};
-use crate::record::encoding::canonical;
+use crate::record::encoding::document;
 use crate::record::encoding::scratch::with_scratch;
 
 /// One message of a conversation with a model.
@@ -105,7 +105,7 @@ pub enum Assistant {
         /// The visible part of the reasoning.
         text: String,
         /// Provider data that is sent back unchanged.
-        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// A call.
@@ -117,7 +117,7 @@ pub enum Assistant {
         /// The arguments, encoded as JSON.
         arguments: String,
         /// Provider data that is sent back unchanged.
-        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// A file that the model made.
@@ -125,7 +125,7 @@ pub enum Assistant {
         /// The file.
         file: Attachment,
         /// Provider data that is sent back unchanged.
-        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// An item that only the provider understands.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::file::Attachment;
 use super::message::Assistant;
-use crate::record::encoding::canonical;
+use crate::record::encoding::document;
 
 /// One part of a model's answer, in the order the model gave them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub enum Part {
         /// The sources, in the provider's order.
         citations: Vec<Citation>,
         /// Provider data that is sent back unchanged.
-        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// A refusal in the model's words. It is sent back as text, which every provider accepts.
@@ -35,7 +35,7 @@ pub enum Part {
         /// The reasoning or its summary, as far as the provider shows it.
         text: String,
         /// Provider data that is sent back unchanged: an encrypted item, a signature.
-        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// A call; its arguments are in its `LOOP_TOOL_CALL`.
@@ -50,7 +50,7 @@ pub enum Part {
         /// The file; the runner stores its bytes before it records the answer.
         file: Attachment,
         /// Provider data that is sent back with the file.
-        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// An item that only the provider understands; it is sent back unchanged.
@@ -152,7 +152,7 @@ pub struct ProviderToolUse {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Citation>,
     /// The item as the provider sent it, which is sent back unchanged.
-    #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 

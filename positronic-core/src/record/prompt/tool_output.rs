@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::answer_without_text::AnswerWithoutText;
 use super::approval::Approval;
 use super::call::{CallFlags, CallState};
-use crate::record::encoding::canonical;
+use crate::record::encoding::document;
 use crate::record::encoding::skip::is_default;
 use crate::record::event::result::ToolResult;
 use crate::record::ids::PublicId;
@@ -24,7 +24,7 @@ pub struct ToolOutput {
     /// The arguments that the model proposed.
     pub arguments: Arc<Value>,
     /// The arguments that ran, if a person edited them.
-    #[serde(default, deserialize_with = "canonical::present")]
+    #[serde(default, deserialize_with = "document::present")]
     pub edited: Option<Value>,
     /// The state of the call.
     pub state: CallState,
@@ -44,7 +44,7 @@ pub struct ToolOutput {
     #[serde(default)]
     pub provider_id: Option<String>,
     /// Provider data that is sent back unchanged.
-    #[serde(default, deserialize_with = "canonical::present")]
+    #[serde(default, deserialize_with = "document::present")]
     pub data: Option<Value>,
     /// The model's answer, if it has no text and this is its first call.
     #[serde(default)]

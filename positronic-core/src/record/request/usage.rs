@@ -5,8 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::record::encoding::canonical;
-use crate::record::encoding::document::{DocumentError, check_document};
+use crate::record::encoding::document::{self, DocumentError, check_document};
 use crate::record::encoding::skip::is_default;
 use crate::record::event::routing::RoutingStep;
 use crate::record::money::Charge;
@@ -142,7 +141,7 @@ pub struct ProposedCall {
     /// The arguments as the model wrote them, which may be invalid JSON.
     pub arguments: String,
     /// Provider data that is sent back unchanged with this call, such as a thought signature.
-    #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 

@@ -10,7 +10,7 @@ use super::child::{ChildEnd, ParentRun};
 use super::scheduled::Scheduled;
 use super::trigger::Fired;
 use super::webhook_delivery::WebhookDelivery;
-use crate::record::encoding::canonical;
+use crate::record::encoding::document;
 use crate::record::encoding::skip::is_default;
 use crate::record::ids::{RunId, SignalId};
 use crate::record::path::Path;
@@ -191,7 +191,7 @@ pub enum SignalKind {
         /// The call's path.
         call: Path,
         /// The edited arguments, if any.
-        #[serde(default, deserialize_with = "canonical::present", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
     },
     /// Grants more to a loop or a brain that has reached a limit and asks for it.

@@ -1,16 +1,11 @@
-//! Changes between JSON documents.
+//! Changes of JSON documents, such as a state, as patches.
 //!
-//! Every change keeps the keys sorted, like [`encode_document`](super::encode_document).
+//! Every change keeps the keys sorted, like [`encode_document`](super::document::encode_document).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::document::nests_within;
-
-/// Reads an optional document: `null` is a document, and only an absent field is `None`.
-pub(crate) fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
-}
+use super::document::{encoded_len, nests_within};
 
 /// The change from one document to the next: an RFC 6902 patch, or the complete document if that is smaller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,25 +89,6 @@ impl Change {
             Self::State(state) => document.clone_from(state),
         }
         Ok(())
-    }
-}
-
-/// Counts the bytes of a value's JSON without allocating it.
-pub(crate) fn encoded_len<T: Serialize>(value: &T) -> usize {
-    struct ByteCounter(usize);
-    impl std::io::Write for ByteCounter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = ByteCounter(0);
-    match serde_json::to_writer(&mut counter, value) {
-        Ok(()) => counter.0,
-        Err(_) => usize::MAX,
     }
 }
 
