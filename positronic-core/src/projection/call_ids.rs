@@ -85,7 +85,7 @@ fn is_sendable(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::projection::dialogue::dialogue;
+    use crate::projection::normalize_messages::dialogue;
 
     fn answer(ids: &[&str]) -> Message {
         let call = |id: &&str| Assistant::Call {
@@ -109,7 +109,11 @@ mod tests {
         };
         let messages: Vec<_> = answers.iter().enumerate().flat_map(turn).collect();
         let dialogue = dialogue([Message::user("Look.")].into_iter().chain(messages)).messages();
-        assert_eq!(crate::projection::dialogue::dialogue(dialogue.clone()).messages(), dialogue, "it is stable");
+        assert_eq!(
+            crate::projection::normalize_messages::dialogue(dialogue.clone()).messages(),
+            dialogue,
+            "it is stable"
+        );
         let texts = dialogue.iter().filter_map(|message| match message {
             Message::Tool { call, text, .. } => Some((call.clone(), text.clone())),
             _ => None,

@@ -12,8 +12,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::dialogue::extend;
 use super::messages::{messages, said};
+use super::normalize_messages::extend;
 use crate::record::encoding::document::encoded_len;
 use crate::record::encoding::skip::is_default;
 use crate::record::{FileRef, Message, Output, ReplacedInput, RunId, Transcript, UserMessage};

@@ -11,11 +11,11 @@
 mod bill;
 mod call_ids;
 mod cost;
-mod dialogue;
 mod diff;
 mod earlier_turns;
 mod files;
 mod messages;
+mod normalize_messages;
 mod prompts;
 mod requests;
 mod result_text;

@@ -1,12 +1,12 @@
 //! Prompts: the records of a run's loops, folded event by event.
 
-mod continued;
+mod continued_dialogue;
 mod record;
 mod saved;
 
 use indexmap::IndexMap;
 
-use self::continued::{ContinuedDialogue, handing_answer};
+use self::continued_dialogue::{ContinuedDialogue, handing_answer};
 use self::record::Record;
 pub(crate) use self::saved::PromptsPart;
 use super::earlier_turns::{History, Past, Turn};

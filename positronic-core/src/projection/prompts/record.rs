@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::projection::dialogue::{count, dialogue, extend};
 use crate::projection::earlier_turns::History;
 use crate::projection::messages::{messages, opening};
+use crate::projection::normalize_messages::{count, dialogue, extend};
 use crate::record::{
     AnswerWithoutText, Approval, BatchPolicy, CallState, ContinuedLoop, Event, EventKind, FileRef, MadeBy, Message,
     Output, OutputKind, Path, PrecedingCalls, Prompt, PromptState, ReplacedInput, ResponseMetadata, Segment, Settings,

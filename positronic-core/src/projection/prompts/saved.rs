@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::record::Record;
 use super::{History, Prompts};
-use crate::projection::dialogue::extend;
 use crate::projection::messages::messages;
+use crate::projection::normalize_messages::extend;
 use crate::record::{
     BatchPolicy, ContinuedLoop, Message, Output, Path, Prompt, PromptState, ReplacedInput, RunId, Seq, Transcript,
 };

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::super::dialogue::join;
+use super::super::normalize_messages::join;
 use super::schema::{schema, text};
 use crate::machine::RejectedAnswer;
 use crate::record::{

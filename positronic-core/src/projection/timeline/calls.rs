@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::detail::{BrainNode, CallNode, Waited, WidgetNode};
 use super::node::{NodeId, NodeKind, NodeStatus};
-use super::tree::Timeline;
+use super::timeline_tree::Timeline;
 use crate::record::{
     Approval, BatchPolicy, CallState, Event, EventKind, FileOutput, PrecedingCalls, PublicId, Segment, SideOutput,
     ToolCall, ToolResult, WidgetOutput,

@@ -7,7 +7,7 @@ use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, GroupProgress,
 use super::forks::postpone_in_fork;
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::stream::{apply_delta, count, model_event};
-use super::tree::Timeline;
+use super::timeline_tree::Timeline;
 use crate::record::{
     BrainStart, Decision, Delta, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Seq, Shape,
     StageKind, StageShape, Timestamp, UndoCause,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::detail::Waited;
 use super::node::{Node, NodeId, NodeKind};
-use super::tree::Timeline;
+use super::timeline_tree::Timeline;
 use crate::record::{Event, Timestamp};
 
 /// Moves the deadlines of what is open, if an event is the first one of a fork itself.

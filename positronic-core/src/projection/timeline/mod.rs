@@ -31,14 +31,14 @@
 //! As JSON, a timeline is one flat list of nodes in the order of their ids, each with its parent, because brains nest
 //! deeper than JSON parsers allow.
 
-mod build;
 mod calls;
 mod detail;
 mod fold;
 mod forks;
 mod node;
+mod node_lifecycle;
 mod stream;
-mod tree;
+mod timeline_tree;
 
 #[cfg(doc)]
 use crate::record::Delta;
@@ -48,4 +48,4 @@ pub use detail::{
     GuardedValue, StageNode, Stream, StreamPart, WaitEnd, Waited, WidgetNode,
 };
 pub use node::{Node, NodeId, NodeKind, NodeStatus};
-pub use tree::Timeline;
+pub use timeline_tree::Timeline;

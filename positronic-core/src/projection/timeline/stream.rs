@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::detail::{Answer, AnswerNode, AnswerOutcome, Stream, StreamPart};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
-use super::tree::Timeline;
+use super::timeline_tree::Timeline;
 use crate::projection::{CallCost, Cost};
 use crate::record::{CODE, CallState, Delta, DeltaKind, Event, EventKind, Part, Path, ResponseMetadata, Segment};
 

@@ -2,7 +2,7 @@
 
 use super::detail::{AnswerOutcome, BrainNode, CallNode, StageNode};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
-use super::tree::Timeline;
+use super::timeline_tree::Timeline;
 use crate::record::{ArmShape, BatchPolicy, Event, Path, Seq, StageKind, Timestamp, parent_of};
 
 impl Timeline {

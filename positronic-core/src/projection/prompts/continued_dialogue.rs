@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::record::Record;
-use crate::projection::dialogue::dialogue;
 use crate::projection::earlier_turns::{History, Past, Turn, UnreadMessage};
 use crate::projection::messages::{messages, opening};
+use crate::projection::normalize_messages::dialogue;
 use crate::record::{
     Assistant, ContinuedLoop, Dialogue, Message, Output, OutputKind, Path, Prompt, Segment, UserMessage,
 };
