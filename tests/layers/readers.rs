@@ -10,7 +10,7 @@ use super::{files, packages, sources};
 
 /// The readers that may skip kinds: a word for the column, the package, and the files or folders.
 const READERS: &[(&str, &str, &[&str])] = &[
-    ("event", "positronic-core", &["record/event/event.rs"]),
+    ("event", "positronic-core", &["record/event/event_envelope.rs"]),
     (
         "prompts",
         "positronic-core",

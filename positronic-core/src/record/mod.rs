@@ -27,7 +27,7 @@ pub use encoding::number::{InexactNumber, check_numbers, quote_inexact_numbers};
 pub(crate) use encoding::schema_order::property_order;
 pub use encoding::schema_order::{OrderedJson, OrderedObject, PROPERTY_ORDERING};
 pub use encoding::state_patch::{Change, ChangeError};
-pub use event::event::{Event, EventError, FORMAT_VERSION, NewEvent};
+pub use event::event_envelope::{Event, EventError, FORMAT_VERSION, NewEvent};
 pub use event::event_fields::{
     BrainStart, Content, Decision, Iteration, Misfit, PausedAnswer, Question, ReplacedInput, ResumeCause, Speaker,
     ToolCall, ToolEntry,
@@ -48,7 +48,7 @@ pub use plugin::{PluginChange, PluginDocument, PluginStates};
 pub use prompt::answer_without_text::AnswerWithoutText;
 pub use prompt::approval::{Approval, ApprovalOutcome};
 pub(crate) use prompt::call::PrecedingCalls;
-pub use prompt::call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitDeadline, WaitSpec};
+pub use prompt::call::{CallFlags, CallState, Gate, ToolDecl, WaitDeadline, WaitSpec};
 pub use prompt::caller_tool::CallerTool;
 pub use prompt::continued::{ContinuedLoop, Dialogue, HandedOver};
 pub(crate) use prompt::file::stored_files;
@@ -58,9 +58,12 @@ pub use prompt::message::{Assistant, Message, Transcript, TranscriptEntry, Trans
 pub use prompt::older_answer::OlderAnswer;
 pub use prompt::part::{Citation, Part, ProviderToolUse};
 pub use prompt::prompt::{Output, OutputKind, Prompt, PromptState, shown_together};
+pub use prompt::recorded_call::ToolOutput;
 pub use prompt::side_output::{CustomOutput, FileOutput, SideOutput, WidgetOutput};
-pub use prompt::tool_output::ToolOutput;
-pub use request::answer::AnswerFault;
+pub use prompt::tool_id::{ToolId, ToolIdError};
+pub use request::answer_fault::AnswerFault;
+pub use request::model_error_kind::ModelErrorKind;
+pub use request::model_response::{CODE, Finish, ModelError, ModelResponse, ProposedCall, ResponseMetadata, Usage};
 pub use request::provider_tool::{
     ProviderTool, WebSearchOptions, code_execution, image_generation, web_fetch, web_search,
 };
@@ -68,18 +71,16 @@ pub use request::request::{
     ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, PartialAnswer, Settings, Tier, ToolChoice, ToolSet,
 };
 pub use request::retry_policy::RetryPolicy;
-pub use request::structured_actions::{ActionFormat, StructuredActions};
-pub use request::usage::{
-    CODE, Finish, ModelError, ModelErrorKind, ModelResponse, ProposedCall, ResponseMetadata, Usage,
-};
+pub use request::structured_action_settings::{ActionFormat, StructuredActions};
 pub use run::actor::Actor;
 pub use run::budget::{Amounts, AskForMore, Budget, SharedBudget};
 pub use run::child::{ChildEnd, ChildLink, ChildRun, ParentRun};
-pub use run::limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limits, OnLimit};
+pub use run::loop_limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limits, OnLimit};
+pub use run::pending_kind::{Pending, PendingKind};
 pub use run::scheduled::{Scheduled, TickCause};
 pub use run::signal::{Overrides, Signal, SignalKind, Start, UserMessage};
 pub use run::starter::Starter;
-pub use run::summary::{Claim, ClaimRefusal, Crashes, ModelUse, Pending, PendingKind, RunCost, RunSummary, Status};
+pub use run::summary::{Claim, ClaimRefusal, Crashes, ModelUse, RunCost, RunSummary, Status};
 pub use run::trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
 pub use run::webhook_delivery::WebhookDelivery;
 pub use shape::{ArmShape, Shape, StageKind, StageShape};

@@ -11,14 +11,15 @@ use crate::record::encoding::content_hash::ContentHash;
 use crate::record::encoding::document;
 use crate::record::encoding::skip::is_default;
 use crate::record::plugin::{PluginChange, PluginStates};
-use crate::record::prompt::call::{CallFlags, Gate, ToolDecl, ToolId};
+use crate::record::prompt::call::{CallFlags, Gate, ToolDecl};
 use crate::record::prompt::continued::HandedOver;
 use crate::record::prompt::file::FileRef;
 use crate::record::prompt::made_by::MadeBy;
 use crate::record::prompt::part::Part;
+use crate::record::prompt::tool_id::ToolId;
 use crate::record::request::request::{ContextItem, Settings};
 use crate::record::run::budget::Budget;
-use crate::record::run::limits::Limits;
+use crate::record::run::loop_limits::Limits;
 use crate::record::run::signal::Start;
 use crate::record::shape::Shape;
 

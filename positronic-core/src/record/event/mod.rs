@@ -1,6 +1,6 @@
 //! Events, and what is part of no other record: failures, results, undo.
 
-pub(in crate::record) mod event;
+pub(in crate::record) mod event_envelope;
 pub(in crate::record) mod event_fields;
 pub(in crate::record) mod event_kind;
 pub(in crate::record) mod failure;

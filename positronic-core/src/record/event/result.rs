@@ -105,12 +105,12 @@ pub enum LoopOutcome {
     /// Another limit was reached.
     Limit {
         /// The kind of limit.
-        limit: crate::record::run::limits::LimitKind,
+        limit: crate::record::run::loop_limits::LimitKind,
     },
     /// The model's answer was useless.
     Stopped {
         /// The fault of the answer.
-        cause: crate::record::request::answer::AnswerFault,
+        cause: crate::record::request::answer_fault::AnswerFault,
         /// A message with the fault and what to do.
         message: String,
     },

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::request::usage::{ModelErrorKind, ResponseMetadata, Usage};
+use crate::record::request::model_error_kind::ModelErrorKind;
+use crate::record::request::model_response::{ResponseMetadata, Usage};
 
 /// A step of a model wrapper for a request. Answers and failures list them in order; models without wrappers
 /// have none.

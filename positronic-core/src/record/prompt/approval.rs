@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::call::Gate;
 use crate::record::encoding::document;
 use crate::record::encoding::skip::is_default;
-use crate::record::event::event::Event;
+use crate::record::event::event_envelope::Event;
 use crate::record::event::event_fields::Decision;
 use crate::record::event::event_kind::EventKind;
 use crate::record::ids::{SignalId, Timestamp};

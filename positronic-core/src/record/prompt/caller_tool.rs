@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{CallFlags, ToolDecl, ToolId};
+use super::call::{CallFlags, ToolDecl};
+use super::tool_id::ToolId;
 use crate::record::encoding::skip::is_default;
 
 /// A tool of a run's caller. A loop that takes [such tools](crate::dsl::BrainBuilder::caller_tools) offers it to its model, and a call of it

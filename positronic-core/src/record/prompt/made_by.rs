@@ -3,13 +3,13 @@
 //! Signatures, encrypted reasoning and items of a provider's own tools are bound to the model that made them, and to the server
 //! that knows them: another model of the same provider refuses the whole request (Anthropic: "Invalid `signature` in `thinking`
 //! block", OpenAI: `invalid_encrypted_content`). So each answer in a request names its model, and an adapter sends private data
-//! back only where [`Recipient::made`] says that its recipient is that model.
+//! back only where [`Recipient::made`] says that its recipient is that model; others read [`Message::for_others`].
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::message::Message;
+use super::message::{Assistant, Message};
 
 /// The model that made an answer; unknown for an answer that no model made.
 ///
@@ -96,6 +96,36 @@ impl Recipient<'_> {
         maker.model == self.model
             && maker.provider == self.provider
             && maker.server.as_deref().is_none_or(|server| server == self.server)
+    }
+}
+
+impl Message {
+    /// Returns the message as another model reads it: an answer without the private data of its model. `None` if nothing remains.
+    #[must_use]
+    pub fn for_others(&self) -> Option<Self> {
+        let Self::Assistant { parts, .. } = self else { return Some(self.clone()) };
+        let parts: Vec<_> = parts.iter().filter_map(Assistant::without_private_data).collect();
+        let says_something = |part: &Assistant| match part {
+            Assistant::Text { text } => !text.trim().is_empty(),
+            Assistant::Reasoning { .. } | Assistant::Opaque { .. } => false,
+            Assistant::Call { .. } | Assistant::File { .. } => true,
+        };
+        parts.iter().any(says_something).then(|| Self::assistant(parts))
+    }
+}
+
+impl Assistant {
+    /// Returns the part as another model reads it; `None` if only its own model understands it.
+    fn without_private_data(&self) -> Option<Self> {
+        match self {
+            Self::Text { .. } => Some(self.clone()),
+            Self::Reasoning { text, .. } => Some(Self::Reasoning { text: text.clone(), data: None }),
+            Self::Call { call, name, arguments, .. } => {
+                Some(Self::Call { call: call.clone(), name: name.clone(), arguments: arguments.clone(), data: None })
+            }
+            Self::File { file, .. } => Some(Self::File { file: file.clone(), data: None }),
+            Self::Opaque { .. } => None,
+        }
     }
 }
 

@@ -64,19 +64,6 @@ impl Message {
         Self::Assistant { parts, by: MadeBy::default() }
     }
 
-    /// Returns the message as another model reads it: an answer without the private data of its model. `None` if nothing remains.
-    #[must_use]
-    pub fn for_others(&self) -> Option<Self> {
-        let Self::Assistant { parts, .. } = self else { return Some(self.clone()) };
-        let parts: Vec<_> = parts.iter().filter_map(Assistant::without_private_data).collect();
-        let says_something = |part: &Assistant| match part {
-            Assistant::Text { text } => !text.trim().is_empty(),
-            Assistant::Reasoning { .. } | Assistant::Opaque { .. } => false,
-            Assistant::Call { .. } | Assistant::File { .. } => true,
-        };
-        parts.iter().any(says_something).then(|| Self::assistant(parts))
-    }
-
     /// Returns the files of the message, in order.
     pub fn files(&self) -> impl Iterator<Item = &Attachment> {
         let (files, parts) = match self {
@@ -133,21 +120,6 @@ pub enum Assistant {
         /// The item.
         data: Value,
     },
-}
-
-impl Assistant {
-    /// Returns the part as another model reads it; `None` if only its own model understands it.
-    fn without_private_data(&self) -> Option<Self> {
-        match self {
-            Self::Text { .. } => Some(self.clone()),
-            Self::Reasoning { text, .. } => Some(Self::Reasoning { text: text.clone(), data: None }),
-            Self::Call { call, name, arguments, .. } => {
-                Some(Self::Call { call: call.clone(), name: name.clone(), arguments: arguments.clone(), data: None })
-            }
-            Self::File { file, .. } => Some(Self::File { file: file.clone(), data: None }),
-            Self::Opaque { .. } => None,
-        }
-    }
 }
 
 /// A message in a [`Transcript`], with its cached encoding.

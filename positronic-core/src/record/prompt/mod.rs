@@ -12,5 +12,6 @@ pub(in crate::record) mod message;
 pub(in crate::record) mod older_answer;
 pub(in crate::record) mod part;
 pub(in crate::record) mod prompt;
+pub(in crate::record) mod recorded_call;
 pub(in crate::record) mod side_output;
-pub(in crate::record) mod tool_output;
+pub(in crate::record) mod tool_id;

@@ -13,15 +13,15 @@ use super::answer_without_text::AnswerWithoutText;
 use super::file::FileRef;
 use super::made_by::MadeBy;
 use super::part::Part;
+use super::recorded_call::ToolOutput;
 use super::side_output::{CustomOutput, FileOutput, SideOutput, WidgetOutput};
-use super::tool_output::ToolOutput;
 use crate::record::encoding::skip::{is_default, is_true, yes};
 use crate::record::event::result::LoopOutcome;
 use crate::record::ids::{PublicId, Timestamp};
 use crate::record::money::Charge;
 use crate::record::path::Path;
+use crate::record::request::model_response::Usage;
 use crate::record::request::request::Tier;
-use crate::record::request::usage::Usage;
 
 /// The record of a loop. Its JSON form is lossless.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

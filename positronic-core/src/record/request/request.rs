@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::provider_tool::ProviderTool;
-use super::structured_actions::StructuredActions;
+use super::structured_action_settings::StructuredActions;
 use crate::record::encoding::skip::is_default;
 use crate::record::path::Path;
-use crate::record::prompt::call::{ToolDecl, ToolId};
+use crate::record::prompt::call::ToolDecl;
 use crate::record::prompt::message::{Transcript, WireCache, WireText};
+use crate::record::prompt::tool_id::ToolId;
 use crate::record::run::signal::Named;
 
 /// A request to a model. It is a pure function of the log, so it can be rebuilt byte for byte.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{LimitKind, OnLimit};
+use super::loop_limits::{LimitKind, OnLimit};
 use crate::record::encoding::micros::micros;
 use crate::record::encoding::skip::is_default;
 use crate::record::money::{Money, MoneyError};

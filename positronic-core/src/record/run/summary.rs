@@ -1,24 +1,21 @@
-//! Summaries for lists, which need not load logs: one row per run, and one entry per pending item.
+//! Summaries for lists, which need not load logs: one row per run.
 //!
-//! An append contains the new row and entries; a store writes them with the events, in one transaction.
+//! An append contains the new row, and the [pending items](super::pending_kind); a store writes them with the events, in one transaction.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::limits::BudgetRequest;
 use super::starter::Starter;
 use crate::record::encoding::micros;
 use crate::record::encoding::skip::is_default;
 use crate::record::ids::{Epoch, RunId, Seq, Timestamp};
 use crate::record::money::Money;
 use crate::record::path::Path;
-use crate::record::prompt::call::{Gate, WaitSpec};
 use crate::record::prompt::older_answer::OlderAnswer;
-use crate::record::request::usage::Usage;
+use crate::record::request::model_response::Usage;
 
 /// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
@@ -279,42 +276,6 @@ pub struct RunSummary {
     pub older_answers: Arc<Vec<OlderAnswer>>,
 }
 
-/// A pending item, which waits for input.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Pending {
-    /// The waiting call, or the loop or brain that asks for more; empty for the run's own brain.
-    pub call: Path,
-    /// The tool; empty if there is none.
-    pub tool: String,
-    /// The arguments; `null` if there are none.
-    pub arguments: Arc<Value>,
-    /// The event that began the wait.
-    pub since: Seq,
-    /// The kind of wait.
-    pub kind: PendingKind,
-}
-
-/// The kind of a pending item.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum PendingKind {
-    /// A person's approval.
-    Approval {
-        /// The reason for the approval, and whether the arguments may be edited.
-        gate: Gate,
-        /// When the request expires.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        expires: Option<Timestamp>,
-    },
-    /// A higher limit.
-    Budget(BudgetRequest),
-    /// A webhook or a reply; the first one counts.
-    Answer {
-        /// The possible answers.
-        waits: Vec<WaitSpec>,
-    },
-}
-
 impl RunSummary {
     /// Returns whether the cost of an answer is unknown, as all of them are in the summaries of an earlier version.
     #[must_use]
@@ -322,38 +283,5 @@ impl RunSummary {
         let has_tokens = self.usage.input.saturating_add(self.usage.output) > 0;
         let is_older = self.active.is_none() && self.models.is_empty() && has_tokens;
         self.cost.as_ref().map_or(is_older, |cost| cost.is_partial)
-    }
-}
-
-impl PendingKind {
-    /// Returns the possible answers; a decision has none.
-    #[must_use]
-    pub fn waits(&self) -> &[WaitSpec] {
-        match self {
-            Self::Answer { waits } => waits,
-            Self::Approval { .. } | Self::Budget(_) => &[],
-        }
-    }
-
-    /// Returns whether only the end of another run answers it.
-    #[must_use]
-    pub fn is_for_run(&self) -> bool {
-        let waits = self.waits();
-        !waits.is_empty() && waits.iter().all(|wait| wait.webhook == WaitSpec::CHILD)
-    }
-
-    /// Returns whether the run's caller answers it, with the result of a tool of its own.
-    #[must_use]
-    pub fn is_for_caller(&self) -> bool {
-        self.waits().iter().any(|wait| wait.webhook == WaitSpec::REPLY && !wait.person)
-    }
-
-    /// Returns whether a person can decide or answer.
-    #[must_use]
-    pub fn is_for_person(&self) -> bool {
-        match self {
-            Self::Answer { waits } => waits.iter().any(|wait| wait.person),
-            Self::Approval { .. } | Self::Budget(_) => true,
-        }
     }
 }

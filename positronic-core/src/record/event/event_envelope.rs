@@ -16,7 +16,7 @@ use crate::record::path::Path;
 use crate::record::prompt::file::FileRef;
 use crate::record::prompt::part::Part;
 use crate::record::prompt::side_output::SideOutput;
-use crate::record::request::usage::ResponseMetadata;
+use crate::record::request::model_response::ResponseMetadata;
 
 /// The version of the log's format that this crate writes.
 pub const FORMAT_VERSION: u32 = 1;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::usage::Finish;
+use super::model_response::Finish;
 use crate::record::prompt::part::Part;
 
 /// The reason why an answer without calls is useless, or its calls are incomplete.
