@@ -17,19 +17,20 @@
 mod append;
 mod blob;
 mod counts;
+mod deferral;
 mod entry;
 mod error;
+mod event_log;
 mod event_store;
 mod figures;
 mod grown;
-mod index;
 mod lease;
-mod log;
 mod mailbox;
 mod memory;
 mod pages;
 pub mod prelude;
 mod query;
+mod run_index;
 mod sink;
 mod sums;
 mod timer;
@@ -43,17 +44,17 @@ pub use crate::record::LARGEST_BLOB;
 pub use append::{Append, Index, SavedPrompts, Snapshot, TimerChange};
 pub use blob::{BLOB_GRACE, BlobStore, content_hash, swept_before, verify_content};
 pub use counts::RunCounts;
+pub use deferral::{Deferral, REFUSALS};
+pub(crate) use deferral::{LONGEST_PAUSE, pause_after};
 pub use entry::{Entry, EntryFilter, EntryStore};
 pub use error::StoreError;
+pub use event_log::{EventLog, Watcher};
 pub use event_store::EventStore;
 pub use figures::{
     EndedFold, EndedRun, EndedRuns, FigureFilter, Figures, ModelFold, ModelRuns, ModelShare, OpenRuns, WaitingItems,
 };
 pub use grown::GrownRuns;
-pub use index::RunIndex;
-pub use lease::{Deferral, DueFilter, DueRun, Lease, LeaseStore, REFUSALS};
-pub(crate) use lease::{LONGEST_PAUSE, pause_after};
-pub use log::{EventLog, Watcher};
+pub use lease::{DueFilter, DueRun, Lease, LeaseStore};
 pub use mailbox::{DeliveryState, InboundWebhook, MailboxEntry, MailboxStore, PostOutcome};
 pub use memory::MemoryStore;
 pub use pages::{PendingPages, RunPages};
@@ -61,6 +62,7 @@ pub use query::{
     EventMatch, EventMatches, EventSearch, PendingCursor, PendingFilter, PendingItem, RunCursor, RunFilter,
     TimerFilter, TimerOwner, WaitingRun,
 };
+pub use run_index::RunIndex;
 pub use sink::SinkStore;
 pub use sums::RunSums;
 pub use timer::TimerStore;
