@@ -3,8 +3,8 @@
 //! This module is for user interfaces and other readers of runs; an author of brains does not need it.
 //!
 //! Each projection is a pure function of events. [`timeline::Timeline`] is the whole run as a tree, as people see it.
-//! [`Prompts`] folds the records of a run's loops, [`messages`] converts a record into model messages, `dialogue`
-//! makes them acceptable to every provider, and `structured` converts requests and answers of loops with structured
+//! [`Prompts`] folds the records of a run's loops, [`messages`] converts a record into model messages, `normalize_messages`
+//! makes them acceptable to every provider, and `structured_actions` converts requests and answers of loops with structured
 //! actions. [`request_at`] rebuilds a sent request, [`diff`] compares two runs, [`Costs`] and [`Bill`] compute costs,
 //! and [`files`] lists the files of a run.
 
