@@ -86,8 +86,30 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
         handoff
     }
 
-    /// Sets how much of the dialogue the brain of a [`handoff`](Self::handoff) reads; all of it by default. For a summary, let
-    /// the model write one into the brain's options, and do not hand over.
+    /// Sets how much of the dialogue the brain of a [`handoff`](Self::handoff) reads; all of it by default. For a summary, the model
+    /// writes one into an option of the brain, which reads the last message of the person alone:
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    /// use positronic_core::record::Dialogue;
+    /// use schemars::JsonSchema;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize, JsonSchema)]
+    /// struct Case {
+    ///     /// What was said and found out so far
+    ///     summary: String,
+    /// }
+    ///
+    /// let billing = brain("Billing")
+    ///     .options::<Case>()
+    ///     .r#loop("Talk", |cx| cx.system(format!("You know all bills. So far: {}", cx.options.summary)));
+    /// let desk = brain("Desk").r#loop("Chat", move |cx| {
+    ///     cx.system("Hand questions about bills over.")
+    ///         .tool("billing", |t| t.brain(billing.clone()).handoff().dialogue(Dialogue::Message))
+    /// });
+    /// # let _ = desk;
+    /// ```
     pub const fn dialogue(mut self, dialogue: Dialogue) -> Self {
         self.dialogue = dialogue;
         self

@@ -9,6 +9,8 @@ use positronic_core::record::{Dialogue, EventKind, Message, ModelRequest, ModelR
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Lockstep as _, Test, TestClock};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::support::boundaries::{Ledger, Tale};
@@ -167,6 +169,38 @@ async fn part_of_a_dialogue_has_no_result_without_its_call_and_ends_with_the_per
         run.result().await.unwrap();
         assert_eq!(asked.of("You know all bills.")[0], expected, "{part:?}");
     }
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Case {
+    summary: String,
+}
+
+#[tokio::test(start_paused = true)]
+async fn brain_that_takes_over_with_a_summary_reads_it_and_the_last_message_alone() {
+    let talk =
+        brain("Billing").options::<Case>().r#loop("Talk", |cx| cx.system(format!("So far: {}", cx.options.summary)));
+    let desk = brain("Desk")
+        .r#loop("Chat", move |cx| {
+            let talk = talk.clone();
+            cx.system("Help.")
+                .tool("look", |t| t.read_only().execute(look))
+                .tool("billing", |t| t.brain(talk).handoff().dialogue(Dialogue::Message))
+        })
+        .build();
+    let model = Arc::new(ScriptedModel::new([
+        Reply::call("look", json!({})),
+        Reply::call("billing", json!({ "summary": "B-7 is paid twice." })),
+        Reply::text("You get 7 EUR back."),
+    ]));
+    let runner = Runner::new(Arc::clone(&model));
+
+    let run = runner.conversation("c").send(&desk, (), "My bill B-7 is wrong.").await.unwrap();
+    run.result().await.unwrap();
+
+    let request = model.requests().pop().unwrap();
+    assert_eq!(&*request.system, "So far: B-7 is paid twice.");
+    assert_eq!(said(&request), ["user: My bill B-7 is wrong."]);
 }
 
 #[tokio::test(start_paused = true)]

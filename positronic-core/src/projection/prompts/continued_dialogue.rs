@@ -132,6 +132,7 @@ impl Record {
             Dialogue::Whole => history,
             Dialogue::Last(count) => History::from(last(&history, count)),
             Dialogue::Said => History::from(said(&history)),
+            Dialogue::Message => History::from(Vec::from_iter(last_of_person(&history).cloned())),
         }
     }
 }
@@ -159,6 +160,10 @@ fn last(messages: &[Message], count: u32) -> Vec<Message> {
         begin -= 1;
     }
     messages.get(begin..).unwrap_or_default().to_vec()
+}
+
+fn last_of_person(messages: &[Message]) -> Option<&Message> {
+    messages.iter().rfind(|message| matches!(message, Message::User { .. }))
 }
 
 /// Returns the texts and files up to the last message of a person.

@@ -32,6 +32,8 @@ pub enum Dialogue {
     Last(u32),
     /// What was said: the texts and files of people and models, up to the last message of a person, without calls and reasoning.
     Said,
+    /// The last message of a person alone, for a brain that gets a summary of the rest as an option.
+    Message,
 }
 
 /// The call with which a loop handed its conversation over for good: the loop makes it again in the next run, before it asks a model.
