@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::LoopDefinition;
-use super::loop_stage::fits;
+use super::loop_stage::{fits, same_for_provider};
 use crate::error::{Error, Result};
-use crate::record::{ToolId, ToolSet};
+use crate::record::ToolId;
 
 impl LoopDefinition {
     /// Marks the tools in `exit_on` as exit tools. A name that ends in `*` matches by prefix. Tools that plugins offer later are
@@ -15,6 +15,9 @@ impl LoopDefinition {
     ///
     /// An [`Error`] for the first name that no tool has, now or later. The tools of the other names are marked nevertheless.
     pub fn mark_exits(&mut self) -> Result<()> {
+        if self.exit_on.is_empty() {
+            return Ok(());
+        }
         let mut unknown = None;
         let offered: Vec<_> = self.plugins.iter().flat_map(|(instance, plugin)| plugin.tool_names(instance)).collect();
         // A name that ends in `*` says too little here: the plugin says in each iteration what may still come.
@@ -62,11 +65,7 @@ impl LoopDefinition {
     /// Refuses tools that a provider could not tell apart, and structured actions of which none ends the loop.
     pub(crate) fn check_tools(&self) -> Result<()> {
         let tools = || self.tools.values().map(|tool| &tool.decl);
-        if let Some((one, other)) = ToolSet::collision_of(tools()) {
-            return Err(Error::new(format!(
-                "the tools `{one}` and `{other}` would have the same name for a provider; rename one of them"
-            )));
-        }
+        same_for_provider(&self.tools).map_err(Error::new)?;
         let may_end = || tools().any(|tool| tool.flags.exit && !tool.flags.hand_back);
         if self.settings.structured_actions.is_some() && !may_end() {
             return Err(Error::new(

@@ -33,6 +33,7 @@ use crate::record::{
 use crate::tools::Schema;
 
 pub use guard::{CheckFn, CheckedAnswer, CheckedInput, CheckedValue, LoopGuard, LoopGuardCheck, Verdict};
+pub(crate) use loop_stage::two_plugins;
 pub use loop_stage::{ConfigureFn, LoopStage};
 pub use plugin::{AnyPlugin, Hook, Inspected, Invocation, NextCall, PluginName, StateOwner};
 pub use project_actions::{ActionSet, UnknownAction};

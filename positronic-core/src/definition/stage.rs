@@ -8,7 +8,7 @@ use derive_where::derive_where;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{LoopStage, NestedDefinition, Scope, StateFn, StateValue};
+use super::{LoopStage, NestedDefinition, Scope, StateFn, StateValue, ToolBody};
 use crate::error::{Error, Result};
 use crate::record::{ArmShape, Failure, StageKind, StageShape, Timestamp, WaitDeadline, WaitSpec};
 
@@ -336,9 +336,14 @@ impl StageBody {
         }
     }
 
-    /// Lists the brains that the stage can run.
+    /// Lists the brains that the stage can run, as far as they are known before a run: those of the tools of each iteration, too.
     pub fn brains(&self) -> impl Iterator<Item = &NestedDefinition> {
-        self.nested(None).into_iter().chain(self.arms().iter().filter_map(ArmDefinition::nested))
+        let tools = self.as_loop().into_iter().flat_map(|stage| stage.tools.values());
+        let called = tools.filter_map(|tool| match &tool.body {
+            ToolBody::Brain(nested) => Some(nested),
+            ToolBody::Function { .. } => None,
+        });
+        self.nested(None).into_iter().chain(self.arms().iter().filter_map(ArmDefinition::nested)).chain(called)
     }
 
     /// Returns the arms of a branch, or the brains of a group that has several.

@@ -393,6 +393,17 @@ impl<O, S, V: ?Sized, P> BrainBuilder<O, S, V, P> {
         })
     }
 
+    /// Changes the last stage, a loop, and panics at the author's line if that is a misuse.
+    #[track_caller]
+    pub(super) fn with_checked_loop(self, change: impl FnOnce(&mut LoopStage) -> Result<(), String>) -> Self {
+        let mut changed = Ok(());
+        let builder = self.with_loop(|stage| changed = change(stage));
+        if let Err(misuse) = changed {
+            usage_panic(&misuse);
+        }
+        builder
+    }
+
     /// Changes the last stage, a nested brain.
     pub(super) fn with_nested<S2>(self, change: impl FnOnce(&mut NestedDefinition)) -> BrainBuilder<O, S2, V, P> {
         self.with_last(|last| {

@@ -87,7 +87,8 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     }
 
     /// Sets how much of the dialogue the brain of a [`handoff`](Self::handoff) reads; all of it by default. For a summary, the model
-    /// writes one into an option of the brain, which reads the last message of the person alone:
+    /// writes one into an option of the brain, which reads the last message of the person alone. With [`stay`](Self::stay), the summary stays that of
+    /// the first call, so the next messages of the conversation read what was said since, as with [`Dialogue::Said`].
     ///
     /// ```
     /// use positronic_core::prelude::*;

@@ -9,13 +9,12 @@ use indexmap::map::Entry;
 use serde_json::Value;
 
 use super::brain::IntoBrain;
-use super::loop_plugin::two_plugins;
 use super::plugin::Plugin;
 use super::services::{Services, Within};
 use super::tool::{IntoTool, ToolBuilder};
 use super::trait_bounds::{Options, Standalone, State};
 use super::usage_panic::usage_panic;
-use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition};
+use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition, two_plugins};
 use crate::error::{Error, Result};
 use crate::record::{
     AskForMore, BatchPolicy, ContextItem, Dialogue, LoopOutcome, Money, MoneyError, OnLimit, ProviderTool, Settings,
@@ -191,7 +190,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         let plugin = plugin.erased();
         match self.definition.plugins.entry(plugin.name) {
             Entry::Vacant(entry) => _ = entry.insert(plugin.plugin),
-            Entry::Occupied(entry) => two_plugins(entry.key()),
+            Entry::Occupied(entry) => usage_panic(&two_plugins(entry.key())),
         }
         self
     }

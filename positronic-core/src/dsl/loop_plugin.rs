@@ -109,12 +109,6 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for LoopPlugin<O, S, V> 
     }
 }
 
-/// Panics at the author's line.
-#[track_caller]
-pub(super) fn two_plugins(name: &str) -> ! {
-    usage_panic(&format!("the loop has two plugins named `{name}`; name one of them with `plugin(…).named(\"…\")`"))
-}
-
 struct Typed<P, O, S, V> {
     plugin: P,
     types: PhantomData<fn(O, S, V)>,

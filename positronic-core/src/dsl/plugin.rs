@@ -106,7 +106,7 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
 
     /// Lists the tools that the plugin can offer in any iteration, so that a loop's `exit_on` knows them before it offers them. `own` gives
     /// the name in the loop of a tool of the plugin's own; tools of the brain keep theirs. A name that ends in `*` stands for all that
-    /// begin so.
+    /// begin so when the brain is built; for an iteration, [`Preparation::later_tools`] says what may still come.
     fn tool_names(&self, own: &dyn Fn(&str) -> String) -> Vec<String> {
         _ = own;
         Vec::new()

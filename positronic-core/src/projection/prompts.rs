@@ -56,7 +56,7 @@ impl Prompts {
 
     /// Returns a loop as parts of a conversation, with the loops that took its dialogue over and handed it back.
     fn parts_of(&self, record: &Record) -> Vec<Past> {
-        record.parts(record.prompt.output.len(), self.continued(record))
+        record.parts(record.prompt.output.len(), self.continued(record), true)
     }
 
     /// Returns the dialogues of a loop that other loops have taken over or continue.

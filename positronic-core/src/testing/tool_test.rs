@@ -108,7 +108,7 @@ impl<O: Options, S: State> ToolTest<O, S> {
 
 impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
     /// Runs the configuration of a brain's loop with the test's state, and returns its tools by name, without
-    /// those of its plugins. It finds duplicate tools and unknown names in `exit_on`, even in a loop that a run
+    /// those of its plugins. It finds duplicate tools and, in a loop without plugins, unknown names in `exit_on`, even in a loop that a run
     /// reaches late.
     ///
     /// # Errors

@@ -318,8 +318,8 @@ async fn exit_on_of_a_built_brain_names_a_tool_that_its_plugin_offers_later() {
 
 #[test]
 #[should_panic(
-    expected = "`exit_on` names `desk.closed`, and the tools that the brain gives the loop before it are `leave`, `toolset.activate`, \
-                `toolset.deactivate`, `desk.close`; call `.tools(…)` or `.plugin(…)` first, or `exit_on` in the closure"
+    expected = "`exit_on` names `desk.closed`, which is none of the tools that follow the loop, which are `leave`, `toolset.activate`, \
+                `toolset.deactivate`, `desk.close`; add it before `exit_on`, with `.tools(…)` or as one that a `.plugin(…)` lists"
 )]
 fn exit_on_name_that_no_tool_can_have_is_found_when_the_brain_is_built() {
     let stay = brain("Visit").r#loop("Stay", |cx| cx.system("Stay."));
@@ -328,10 +328,33 @@ fn exit_on_name_that_no_tool_can_have_is_found_when_the_brain_is_built() {
 
 #[test]
 #[should_panic(
-    expected = "`exit_on` names `leave`, and the tools that the brain gives the loop before it are none; call"
+    expected = "`exit_on` names `leave`, which is none of the tools that follow the loop; add it before `exit_on`"
 )]
 fn exit_on_does_not_know_what_the_closure_adds() {
     _ = brain("Visit").r#loop("Stay", |cx| cx.system("Stay.").tools([leave()])).exit_on(["leave"]);
+}
+
+#[test]
+#[should_panic(
+    expected = "`visit` would end the loop without its output, which `done` gives; make it a tool that does not end it"
+)]
+fn handoff_from_a_loop_with_an_output_is_found_when_the_brain_is_built() {
+    let visit = Tool::new("visit", |t| t.brain(brain("Visit").step("Look", async |_| Ok(()))).handoff());
+    _ = brain("Count").loop_to("Work", |cx| cx.system("Count.").output::<String>(), |(), word| word).tools([visit]);
+}
+
+#[test]
+#[should_panic(expected = "`leave` would end the loop without its output, which `done` gives")]
+fn exit_of_a_loop_with_an_output_is_found_when_the_brain_is_built() {
+    let count = brain("Count").loop_to("Work", |cx| cx.system("Count.").output::<String>(), |(), word| word);
+    _ = count.tools([leave()]).exit_on(["leave"]);
+}
+
+#[test]
+#[should_panic(expected = "the tools `a.b` and `a_b` would have the same name for a provider")]
+fn tools_that_a_provider_cannot_tell_apart_are_found_when_the_brain_is_built() {
+    let named = |name| Tool::new(name, |t| t.execute(async |_: NoArgs, _| Ok("done")));
+    _ = brain("Visit").r#loop("Stay", |cx| cx.system("Stay.")).tools([named("a.b"), named("a_b")]);
 }
 
 #[test]
@@ -350,9 +373,10 @@ fn two_plugins_of_one_name_are_found_when_the_brain_is_built() {
 async fn closure_that_adds_a_tool_or_a_plugin_again_fails_the_loop() {
     let tool = brain("Visit").r#loop("Stay", |cx| cx.system("Stay.").tools([leave()])).tools([leave()]);
     let plugin = brain("Visit").r#loop("Stay", |cx| cx.system("Stay.").plugin(sets())).plugin(sets());
-    for (brain, named) in
-        [(tool, "the loop has the tool `leave` already"), (plugin, "the loop has the plugin `toolsets` already")]
-    {
+    for (brain, named) in [
+        (tool, "its closure adds the tool `leave`, which follows the loop already"),
+        (plugin, "the loop has two plugins named `toolsets`"),
+    ] {
         let story = Play::new([]).run(&brain, ()).await;
 
         let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };

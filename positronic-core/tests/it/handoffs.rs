@@ -204,6 +204,30 @@ async fn brain_that_takes_over_with_a_summary_reads_it_and_the_last_message_alon
 }
 
 #[tokio::test(start_paused = true)]
+async fn reminders_of_the_engine_are_no_messages_of_the_person() {
+    for (part, expected) in
+        [(Dialogue::Message, "user: My bill B-7 is wrong."), (Dialogue::Said, "user: My bill B-7 is wrong.")]
+    {
+        let talk = brain("Billing").r#loop("Talk", |cx| cx.system("You know all bills."));
+        let desk = brain("Desk").r#loop("Chat", move |cx| {
+            let talk = talk.clone();
+            cx.system("Hand over.").require_exit().tool("billing", |t| t.brain(talk).handoff().dialogue(part))
+        });
+        let replies =
+            [Reply::text("One moment."), Reply::call("billing", json!({})), Reply::text("You get 7 EUR back.")];
+        let model = Arc::new(ScriptedModel::new(replies));
+        let runner = Runner::new(Arc::clone(&model));
+
+        let run = runner.conversation("c").send(&desk.build(), (), "My bill B-7 is wrong.").await.unwrap();
+        run.result().await.unwrap();
+
+        let requests = model.requests();
+        assert_eq!(said(&requests[1]).len(), 3, "the engine reminds the model");
+        assert_eq!(said(&requests[2]).join("\n"), expected, "{part:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn loop_goes_on_when_the_brain_that_it_handed_over_to_fails() {
     let failing = brain("Failing").step("Fail", async |_| -> Result<()> { Err(Error::new("closed today")) });
     let failing = failing.build();

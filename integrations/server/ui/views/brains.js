@@ -16,14 +16,16 @@ const FLAGS = { approval: ['person', 'can need an approval'], exit: ['exit', 'en
 
 /** The tools of a loop: those that it always has, and others that the run that is named below them was offered. */
 const toolsOf = (tools) => ul.toolsOf(tools.map(({ id, description, flags }) => {
-  const [shape, text] = FLAGS[Object.keys(FLAGS).find((name) => flags?.[name])] ?? ['tool', ''];
-  return li({ key: id, title: description, class: flags?.destructive && 'wait' }, icon(shape), span.mono(id), small(text));
+  const set = Object.keys(FLAGS).filter((name) => flags?.[name]).map((name) => FLAGS[name]);
+  return li({ key: id, title: description, class: flags?.destructive && 'wait' }, icon(set[0]?.[0] ?? 'tool'), span.mono(id), small(set.map(([, words]) => words).join(', ')));
 }));
-const always = ({ name, description, approval, exit, brain }) => ({ id: name, description, flags: { approval, exit, brain } });
+/** A tool that a loop always has, with what a run says of it, too. */
+const always = ({ name, description, approval, exit, brain }, offered) => ({ id: name, description, flags: { ...offered?.flags, approval, exit, brain } });
 /** The stages of a brain in their order, with the brains that they run and the tools of their loops. */
 const stagesOf = ({ stages }, offered, path = '') => ol.flow(stages.map(({ name, kind, brain, arms = [], tools = [], webhooks, rounds }) => {
   const at = path + name;
-  const known = [...tools.map(always), ...(offered[at] ?? []).filter(({ id }) => !tools.some((tool) => tool.name === id))];
+  const others = (offered[at] ?? []).filter(({ id }) => !tools.some(({ name }) => name === id));
+  const known = [...tools.map((tool) => always(tool, offered[at]?.find(({ id }) => id === tool.name))), ...others];
   const brains = [...arms, ...tools.filter((tool) => tool.brain)];
   return li({ key: name, class: (brain || brains.length > 0 || known.length > 0) && 'group' },
     div(kind !== 'step' && [icon(SHAPES[kind] ?? 'run'), ' '], b(name), small(' ', kind.replace('_', ' to '), brain && brain.title !== name && ` ${brain.title}`, rounds && `, at most ${rounds} rounds`)),
@@ -122,7 +124,7 @@ export default function brainsView(route) {
       one.value?.brain.start.allowed && button.primary.toStart({ onclick: toStart }, icon('run'), 'Start a run')] : [h1('Brains'), span.soft.cut(list.value && `Choose one of ${plural(list.value.items.length, 'brain')} to start a run. The numbers are of its runs that ended in the last 30 days`)]),
     render: () => (one ? one.show(({ brain, runs, figures, tools, last, form }) => div.brain({ key: chosen },
       div(figures && figuresOf(chosen, figures), brain.structure && section.panel(header(h2('Structure'), span.grow(), small({ title: brain.fingerprint }, `version ${brain.version}, code ${brain.fingerprint.slice(0, 4)}`)), stagesOf(brain.structure, tools),
-        Object.keys(tools).length > 0 && p.soft('The tools are those of the run ', a({ href: runUrl(last.id) }, shortId(last.id)), last.models?.length > 0 && [', answered by ', last.models.map((name, i) => [i > 0 && ', ', code({ key: name }, name)])], '.')), runsOf(chosen, runs)),
+        Object.keys(tools).length > 0 && p.soft('Tools that depend on the run are those of ', a({ href: runUrl(last.id) }, shortId(last.id)), last.models?.length > 0 && [', answered by ', last.models.map((name, i) => [i > 0 && ', ', code({ key: name }, name)])], '.')), runsOf(chosen, runs)),
       div(section.panel({ 'aria-label': 'Start a run' }, brain.starts_on && p.soft(`Started by the webhook ${brain.starts_on.join(', ')}.`), brain.start.allowed ? [form(), command(commandOf('run', titleWord(chosen)))] : p.soft(brain.start.reason)))))
       : list.show((all) => (all.items.length ? div.queue.inMain(links(all)) : empty('This server has no brains', 'Register brains with `Runner::brain`, or start `serve` in a project.')))),
   };

@@ -8,12 +8,10 @@ use crate::definition::{LoopStage, Scope, StageBody};
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::context::LoopContext;
 use crate::dsl::r#loop::Loop;
-use crate::dsl::loop_plugin::two_plugins;
 use crate::dsl::plugin::Plugin;
 use crate::dsl::services::{Requirement, Services};
 use crate::dsl::tool::IntoTool;
 use crate::dsl::trait_bounds::{Options, Payload, State};
-use crate::dsl::usage_panic::usage_panic;
 use crate::dsl::wait::Webhook;
 use crate::error::Result;
 
@@ -76,7 +74,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             let link = Arc::clone(&scope.link);
             configure(LoopContext::new(scope)?).into_loop()?.into_definition(&declared, &*link)
         };
-        self.stage(name, StageBody::Loop(LoopStage::new(Arc::new(configured))))
+        self.stage(name, StageBody::Loop(LoopStage::new(Arc::new(configured), None)))
     }
 }
 
@@ -99,49 +97,33 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     ///
     /// # Panics
     ///
-    /// If it has given the loop a tool with one of these names already.
+    /// If the loop has two tools with one name by that, or two that a provider could not tell apart, or if a loop with an output could end by one.
     #[track_caller]
     pub fn tools<T: IntoTool<O, P::State, V::Services>>(self, tools: impl IntoIterator<Item = T>) -> Self
     where
         P: EndsInLoop,
     {
-        let mut taken = None;
-        let builder = self.with_loop(|stage| {
-            for tool in tools {
-                let tool = tool.into_tool().definition;
-                let id = tool.decl.id.clone();
-                if stage.tools.insert(id.clone(), tool).is_some() {
-                    taken = Some(id);
-                }
-            }
-        });
-        if let Some(id) = taken {
-            usage_panic(&format!("the loop has two tools named `{id}`; give one of them another name"));
-        }
-        builder
+        self.with_checked_loop(|stage| stage.add_tools(tools.into_iter().map(|tool| tool.into_tool().definition)))
     }
 
-    /// Gives the loop before it a plugin in every iteration, before those that its closure adds.
+    /// Gives the loop before it a plugin in every iteration, before those that its closure adds. One value serves all runs of the process, so what
+    /// belongs to a run is in the plugin's state.
     ///
     /// # Panics
     ///
-    /// If it has given the loop a plugin with this name already; see [`LoopPlugin::named`](crate::dsl::LoopPlugin::named).
+    /// If the loop has two plugins with one name by that; see [`LoopPlugin::named`](crate::dsl::LoopPlugin::named).
     #[track_caller]
     pub fn plugin(self, plugin: impl Plugin<O, P::State, V::Services>) -> Self
     where
         P: EndsInLoop,
     {
         let plugin = plugin.erased();
-        let (name, mut is_taken) = (plugin.name.clone(), false);
-        let builder = self.with_loop(|stage| is_taken = stage.plugins.insert(plugin.name, plugin.plugin).is_some());
-        if is_taken {
-            two_plugins(&name);
-        }
-        builder
+        self.with_checked_loop(|stage| stage.add_plugin(plugin.name, plugin.plugin))
     }
 
     /// Marks tools of the loop before it as exit tools by name: those that [`tools`](Self::tools) has given it, and those that its
-    /// plugins ([`plugin`](Self::plugin)) can offer in any iteration. A name that ends in `*` stands for all that begin so.
+    /// plugins ([`plugin`](Self::plugin)) list as ones that they can offer ([`Plugin::tool_names`]). A name that ends in `*` stands for all that
+    /// begin so, also for those that the closure adds.
     ///
     /// ```
     /// use positronic_core::prelude::*;
@@ -156,26 +138,13 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P> BrainBuilder<O, S, V, P> 
     ///
     /// # Panics
     ///
-    /// If none of these tools has such a name.
+    /// If none of these tools has such a name, or the loop has an output.
     #[track_caller]
     pub fn exit_on<'n>(self, names: impl IntoIterator<Item = &'n str>) -> Self
     where
         P: EndsInLoop,
     {
-        let mut unknown = None;
-        let builder = self.with_loop(|stage| {
-            let marked = names.into_iter().try_for_each(|name| stage.mark_exit(name).map_err(|known| (name, known)));
-            unknown = marked.err();
-        });
-        if let Some((name, known)) = unknown {
-            let known = known.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
-            let known = if known.is_empty() { "none".to_owned() } else { known };
-            usage_panic(&format!(
-                "`exit_on` names `{name}`, and the tools that the brain gives the loop before it are {known}; call `.tools(…)` or \
-                 `.plugin(…)` first, or `exit_on` in the closure that adds the tool"
-            ));
-        }
-        builder
+        self.with_checked_loop(|stage| stage.mark_exits(names))
     }
 
     /// Lets the loop before it take tools of the run's caller: a message to the run gives them

@@ -160,7 +160,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
             }));
             Ok(definition)
         };
-        self.stage(name, StageBody::Loop(LoopStage::new(Arc::new(configured))))
+        self.stage(name, StageBody::Loop(LoopStage::new(Arc::new(configured), Some(DONE))))
     }
 }
 

@@ -46,7 +46,7 @@ pub trait EndsInTimed: HasStages {}
 /// A phase of a builder whose last stage is a loop.
 #[diagnostic::on_unimplemented(
     message = "`tools`, `plugin`, `exit_on`, `caller_tools` and `waits_for` follow a loop",
-    label = "the last stage of this brain is none",
+    label = "the last stage of this brain is not a loop",
     note = "write it right after the `loop` that it is about"
 )]
 pub trait EndsInLoop: HasStages {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::record::Record;
 use crate::projection::earlier_turns::{History, Past, Turn, UnreadMessage};
-use crate::projection::messages::{messages, opening};
+use crate::projection::messages::{messages, opening, said};
 use crate::projection::normalize_messages::dialogue;
 use crate::record::{
     Assistant, ContinuedLoop, Dialogue, Message, Output, OutputKind, Path, Prompt, Segment, UserMessage,
@@ -24,13 +24,14 @@ pub(super) struct ContinuedDialogue {
 
 impl Record {
     /// Returns its first outputs as parts of a conversation, with its opening message, the dialogues that were handed back to it, and last what
-    /// no loop has read. A compacted loop has only its compacted messages, and the dialogues that were handed back after them.
-    pub(super) fn parts(&self, outputs: usize, continued: Vec<ContinuedDialogue>) -> Vec<Past> {
+    /// no loop has read. `engine` says whether what the engine has said to the model is part of it. A compacted loop has only its compacted messages, and the dialogues that were handed back after them.
+    pub(super) fn parts(&self, outputs: usize, continued: Vec<ContinuedDialogue>, engine: bool) -> Vec<Past> {
         let taken = self.taken(&continued);
         let unread: BTreeSet<usize> = self.left(&taken).filter(|place| *place < outputs).collect();
         let sent = |range: Range<usize>| -> Arc<[Output]> {
             let places = range.filter(|place| !taken.contains(place) && !unread.contains(place));
-            places.filter_map(|place| self.prompt.output.get(place).cloned()).collect()
+            let outputs = places.filter_map(|place| self.prompt.output.get(place));
+            outputs.filter(|output| engine || !is_of_engine(&output.kind)).cloned().collect()
         };
         let (mut parts, mut waiting) = (Vec::new(), Vec::new());
         if self.compacted {
@@ -83,6 +84,15 @@ impl Record {
         self.said_from(self.projected).filter(|place| !taken.contains(place))
     }
 
+    /// Returns the last message of a person that an iteration has sent before an output, or that of the loop before it.
+    fn last_of_person(&self, outputs: usize) -> Option<Message> {
+        let last = self.said_from(0).take_while(|place| *place < outputs.min(self.projected)).last();
+        let own =
+            last.and_then(|place| self.message_at(place)).map(|UserMessage { text, files, .. }| said(&text, &files));
+        let before = || self.history.iter().rfind(|message| matches!(message, Message::User { .. })).cloned();
+        own.or_else(|| opening(&self.prompt)).or_else(before)
+    }
+
     /// Returns the places of the messages of people from an output on.
     fn said_from(&self, place: usize) -> impl Iterator<Item = usize> {
         let later = self.prompt.output.iter().enumerate().skip(place);
@@ -127,12 +137,12 @@ impl Record {
     ) -> History {
         let outputs = handing_answer(&self.prompt, path).unwrap_or(self.prompt.output.len());
         continued.push(ContinuedDialogue { from: self.projected, unread: by.unread, returned: None });
-        let history = self.history.then(None, Turn::new(self.parts(outputs, continued)));
+        let history = self.history.then(None, Turn::new(self.parts(outputs, continued, by.dialogue != Dialogue::Said)));
         match by.dialogue {
             Dialogue::Whole => history,
             Dialogue::Last(count) => History::from(last(&history, count)),
-            Dialogue::Said => History::from(said(&history)),
-            Dialogue::Message => History::from(Vec::from_iter(last_of_person(&history).cloned())),
+            Dialogue::Said => History::from(texts(&history)),
+            Dialogue::Message => History::from(Vec::from_iter(self.last_of_person(outputs))),
         }
     }
 }
@@ -149,6 +159,10 @@ pub(super) fn handing_answer(prompt: &Prompt, inner: &Path) -> Option<usize> {
     })
 }
 
+const fn is_of_engine(kind: &OutputKind) -> bool {
+    matches!(kind, OutputKind::Message { engine: true, .. })
+}
+
 fn as_len(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
@@ -162,12 +176,8 @@ fn last(messages: &[Message], count: u32) -> Vec<Message> {
     messages.get(begin..).unwrap_or_default().to_vec()
 }
 
-fn last_of_person(messages: &[Message]) -> Option<&Message> {
-    messages.iter().rfind(|message| matches!(message, Message::User { .. }))
-}
-
 /// Returns the texts and files up to the last message of a person.
-fn said(messages: &[Message]) -> Vec<Message> {
+fn texts(messages: &[Message]) -> Vec<Message> {
     let end = messages.iter().rposition(|message| matches!(message, Message::User { .. })).map_or(0, |last| last + 1);
     let said = messages.iter().take(end).filter_map(|message| match message {
         Message::User { .. } => Some(message.clone()),

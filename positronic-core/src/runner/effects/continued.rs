@@ -7,7 +7,8 @@ use crate::definition::LoopDefinition;
 use crate::error::{Error, Result};
 use crate::machine::{BrainFrame, LoopFrame, LoopPhase, RunState};
 use crate::record::{
-    CODE, ContinuedLoop, HandedOver, ModelResponse, Part, Path, ProposedCall, ResponseMetadata, Segment, ToolId,
+    CODE, ContinuedLoop, Dialogue, HandedOver, ModelResponse, Part, Path, ProposedCall, ResponseMetadata, Segment,
+    ToolId,
 };
 use crate::runner::worker::Worker;
 
@@ -35,7 +36,11 @@ fn handed_over(worker: &Worker, brain: &Path) -> Option<ContinuedLoop> {
     if worker.shared.prompts().iter().any(|prompt| prompt.path.parent().as_ref() == Some(brain)) {
         return None;
     }
-    let dialogue = worker.frames.tool(brain, &call.tool).map(|tool| tool.dialogue).unwrap_or_default();
+    let dialogue = match worker.frames.tool(brain, &call.tool).map(|tool| tool.dialogue).unwrap_or_default() {
+        // The summary is that of the first call, so it lacks what the brain has said since.
+        Dialogue::Message if stays_with(&worker.state, brain).is_some() => Dialogue::Said,
+        dialogue => dialogue,
+    };
     let path = brain.parent()?;
     let unread = unread(worker, &path);
     Some(ContinuedLoop { path, dialogue, unread })

@@ -28,7 +28,7 @@ pub(super) async fn prepared(mut definition: LoopDefinition, mut scope: Scope) -
         let prepared = prepare(name, &**plugin, &scope, &mut definition).await;
         set(&mut scope, name, prepared.map_err(|error| failed(name, &error))?);
     }
-    definition.mark_exits()?;
+    caught_now(|| definition.mark_exits())?;
     for (name, plugin) in &plugins {
         let named = |error: Error| match error.source().is::<Overdue>() {
             true => failed(name, &error),
@@ -95,7 +95,7 @@ pub(in crate::runner) async fn found_again(mut definition: LoopDefinition, mut s
         }
     }
     // A name without a tool marks nothing.
-    _ = definition.mark_exits();
+    _ = caught_now(|| definition.mark_exits());
     for (name, plugin) in &plugins {
         if let Ok(kept) = request(name, &**plugin, &scope, &mut definition).await {
             set(&mut scope, name, kept);
