@@ -13,7 +13,7 @@ use super::worker::code_difference::migration;
 use super::worker::load;
 use super::worker::loaded_code::Frames;
 use super::worker::shared::Shared;
-use super::worker::stop_reason::Stop;
+use super::worker::stop_reason::ResumeError;
 use crate::machine::{IllegalEvent, RunState};
 use crate::record::{EventKind, NewEvent, Path, RunId, SignalKind};
 use crate::store::StoreError;
@@ -66,7 +66,7 @@ pub(super) async fn check(runner: &Runner, run: &RunId) -> Result<CodeCheck, Sto
     let link = Arc::new(RunLink::new(&shared, reports));
     let restored = Frames::restored(run, &claimed, &definition, &link);
     let calls = match restored.await {
-        Err(Stop::Changed(difference)) => Some(difference),
+        Err(ResumeError::Changed { difference }) => Some(difference),
         Ok(frames) => frames.missing_tool(&claimed),
         Err(_) => None,
     };

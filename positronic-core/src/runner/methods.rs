@@ -294,7 +294,7 @@ impl Runner {
     ///
     /// [`ResumeError`] if the tool cannot be called now. A retry is safe.
     pub async fn prepare_call(&self, call: DetachedCall) -> Result<PreparedCall, ResumeError> {
-        Ok(perform::prepare(self, call).await?)
+        perform::prepare(self, call).await
     }
 
     /// Sends a request once to the runner's model of its tier, outside of a run: no log records it, and no other try follows a

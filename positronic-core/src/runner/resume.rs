@@ -103,7 +103,7 @@ async fn resume_here(
         Err(NoClaim::Idle | NoClaim::NoCode) => None,
         Err(NoClaim::Claimed { by }) => return Err(ResumeError::Claimed { by }),
         Err(NoClaim::Quarantined { crashes }) => return Err(ResumeError::Quarantined { crashes }),
-        Err(NoClaim::Stopped(stop)) => return Err(stop.into()),
+        Err(NoClaim::Stopped(stop)) => return Err(stop),
     };
     // Only after the claim: the sinks here do not get the events of another worker's run.
     shared.feed(next);

@@ -24,7 +24,7 @@ use crate::runner::worker::append::{Extras, follow, stamp};
 use crate::runner::worker::load;
 use crate::runner::worker::loaded_code::Frames;
 use crate::runner::worker::shared::Shared;
-use crate::runner::worker::stop_reason::{Stop, passes};
+use crate::runner::worker::stop_reason::{ResumeError, passes};
 
 /// A detached call whose tool is ready to be called.
 #[must_use = "the tool is called by `perform`"]
@@ -36,11 +36,11 @@ pub struct PreparedCall {
 }
 
 /// Restores the tool of a detached call from the log.
-pub(in crate::runner) async fn prepare(runner: &Runner, call: DetachedCall) -> Result<PreparedCall, Stop> {
+pub(in crate::runner) async fn prepare(runner: &Runner, call: DetachedCall) -> Result<PreparedCall, ResumeError> {
     let folded = load::whole(&*runner.store, &call.run, &runner.state.histories).await?;
     let title = Arc::clone(&folded.summary.brain);
     let Some(definition) = runner.definition_of(&title) else {
-        return Err(Stop::Changed(format!("this runner does not know the brain `{title}`")));
+        return Err(ResumeError::Changed { difference: format!("this runner does not know the brain `{title}`") });
     };
     let shared =
         Shared::new((runner.clone(), start_run), call.run.clone(), Some(Arc::clone(&definition)), true, folded);
@@ -53,13 +53,13 @@ pub(in crate::runner) async fn prepare(runner: &Runner, call: DetachedCall) -> R
     let mut frames = Frames::restored(&call.run, &state, &definition, &link).await?;
     let found = frames.tool(&call.path, &call.tool).cloned();
     if let (None, Some((_, reason))) = (&found, frames.broken.first()) {
-        return Err(Stop::Panicked(reason.clone()));
+        return Err(ResumeError::Panicked { reason: reason.clone() });
     }
-    let missing = || Stop::Changed(format!("the tool `{}` no longer exists", call.tool));
+    let missing = || ResumeError::Changed { difference: format!("the tool `{}` no longer exists", call.tool) };
     let (Some(open), Some(brain)) = (state.call(&call.path), state.owner(&call.path)) else { return Err(missing()) };
     let tool = found.ok_or_else(missing)?;
     let ToolBody::Function { execute, .. } = &tool.body else {
-        return Err(Stop::Changed(format!("the tool `{}` runs a brain now", call.tool)));
+        return Err(ResumeError::Changed { difference: format!("the tool `{}` runs a brain now", call.tool) });
     };
     let (execute, arguments) = (Arc::clone(execute), Arc::clone(&open.arguments));
     let scope = frames.scope(brain, call.path.clone(), &link);

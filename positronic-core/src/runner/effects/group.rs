@@ -10,7 +10,7 @@ use crate::error::{Error, Result, caught_now};
 use crate::machine::{GroupBegun, GroupFrame, Outcome, Winner};
 use crate::record::{Change, EventKind, Failure, Path, Segment};
 use crate::runner::worker::Worker;
-use crate::runner::worker::stop_reason::Stop;
+use crate::runner::worker::stop_reason::ResumeError;
 
 /// The number of events per read of the log.
 const CHUNK: usize = 1024;
@@ -32,7 +32,7 @@ pub(super) fn begin(worker: &mut Worker, path: &Path) -> Option<Outcome> {
 }
 
 /// Returns the options of the brain with this path, if it is one of a group.
-pub(super) async fn item(worker: &mut Worker, path: &Path) -> std::result::Result<Option<Value>, Stop> {
+pub(super) async fn item(worker: &mut Worker, path: &Path) -> std::result::Result<Option<Value>, ResumeError> {
     let Some(Segment::Call(_, index)) = path.last() else { return Ok(None) };
     let Some(group) = worker.state.owner(path).and_then(|owner| owner.stage.as_group()) else { return Ok(None) };
     let (stage, since) = (group.path.clone(), group.since);
@@ -49,7 +49,7 @@ pub(super) async fn item(worker: &mut Worker, path: &Path) -> std::result::Resul
 }
 
 /// Computes the next state from the results of a group.
-pub(super) async fn finish(worker: &mut Worker, path: &Path) -> std::result::Result<Option<Outcome>, Stop> {
+pub(super) async fn finish(worker: &mut Worker, path: &Path) -> std::result::Result<Option<Outcome>, ResumeError> {
     let Some(document) = worker.document(path) else { return Ok(None) };
     let Some(group) = worker.state.owner(path).and_then(|owner| owner.stage.as_group()).cloned() else {
         return Ok(None);
@@ -63,7 +63,7 @@ pub(super) async fn finish(worker: &mut Worker, path: &Path) -> std::result::Res
 }
 
 /// Reads the results of a group from the log.
-async fn results(worker: &mut Worker, group: &GroupFrame) -> std::result::Result<GroupResults, Stop> {
+async fn results(worker: &mut Worker, group: &GroupFrame) -> std::result::Result<GroupResults, ResumeError> {
     if group.winner == Some(Winner::Expired) {
         return Ok(GroupResults::Expired);
     }

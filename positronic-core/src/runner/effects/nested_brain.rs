@@ -15,10 +15,10 @@ use crate::machine::{BrainEnd, Outcome, StateChanges, Veto};
 use crate::record::{BrainStart, Path};
 use crate::runner::worker::Worker;
 use crate::runner::worker::loaded_code::Frames;
-use crate::runner::worker::stop_reason::Stop;
+use crate::runner::worker::stop_reason::ResumeError;
 
 /// Begins a nested brain. The arguments of a call that a person has edited are checked first, in a task of their own.
-pub(super) async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool, Stop> {
+pub(super) async fn start_brain(worker: &mut Worker, path: Path) -> Result<bool, ResumeError> {
     let checked = worker.checked_edits.remove(&path);
     if checked.is_none() && worker.state.call(&path).is_some_and(|call| call.edited) {
         if !worker.append_drafted().await? {

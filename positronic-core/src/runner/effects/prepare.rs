@@ -16,10 +16,10 @@ use crate::error::caught_now;
 use crate::machine::{ConfiguredIteration, LoopPhase, Outcome, begin_iteration, begin_loop, offers};
 use crate::record::{ContinuedLoop, NewEvent, Overrides, Path, PluginStates, Segment};
 use crate::runner::worker::Worker;
-use crate::runner::worker::stop_reason::Stop;
+use crate::runner::worker::stop_reason::ResumeError;
 
 /// Runs a loop's configuration, then begins its iteration or lets its plugins prepare it first.
-pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> Result<bool, Stop> {
+pub(super) async fn prepare(worker: &mut Worker, path: Path, iteration: u32) -> Result<bool, ResumeError> {
     let definition = match yielded(worker, &path) {
         Ok(definition) => definition,
         Err(error) => {
@@ -77,7 +77,11 @@ fn checks_inputs(worker: &Worker, path: &Path, definition: &LoopDefinition) -> b
 /// Drafts the next iteration of a loop without plugins, on the state after the draft. Returns `false` if it is prepared on its own:
 /// the first one; one that plugins prepare; and after a crash any, so that another crash in the author's configuration is not
 /// counted as one of the tools before it.
-pub(in crate::runner) fn draft_following(worker: &mut Worker, path: &Path, iteration: u32) -> Result<bool, Stop> {
+pub(in crate::runner) fn draft_following(
+    worker: &mut Worker,
+    path: &Path,
+    iteration: u32,
+) -> Result<bool, ResumeError> {
     let follows =
         worker.state.loop_at(path).is_some_and(|frame| frame.path == *path) && worker.shared.state().crashed.is_empty();
     let is_prepared =
@@ -99,7 +103,7 @@ fn draft_configured(
     path: &Path,
     iteration: u32,
     mut definition: LoopDefinition,
-) -> Result<(), Stop> {
+) -> Result<(), ResumeError> {
     match definition.mark_exits() {
         Ok(()) => {
             let prepared = PreparedIteration { definition, plugins: PluginStates::default() };
@@ -116,7 +120,7 @@ pub(super) fn record_prepared(
     result: crate::Result<Box<PreparedIteration>>,
     iteration: u32,
     read: usize,
-) -> Result<(), Stop> {
+) -> Result<(), ResumeError> {
     let is_new = preparing(worker, path) == Some(iteration) && read == output_count(worker, path);
     if !is_new || has_updates(worker, path) {
         return Ok(());
@@ -134,7 +138,7 @@ pub(super) fn record_inputs(
     CheckedInputs { replaced, stopped }: CheckedInputs,
     iteration: u32,
     read: usize,
-) -> Result<(), Stop> {
+) -> Result<(), ResumeError> {
     if preparing(worker, path) != Some(iteration) || read != output_count(worker, path) {
         return Ok(());
     }
@@ -154,12 +158,17 @@ fn output_count(worker: &Worker, path: &Path) -> usize {
     worker.shared.prompts().get(path).map_or(0, |prompt| prompt.output.len())
 }
 
-fn draft_failure(worker: &mut Worker, path: &Path, error: crate::Error) -> Result<(), Stop> {
+fn draft_failure(worker: &mut Worker, path: &Path, error: crate::Error) -> Result<(), ResumeError> {
     let new_events = worker.settled(path, Outcome::NotConfigured(error));
     worker.draft(new_events)
 }
 
-fn draft_iteration(worker: &mut Worker, path: &Path, number: u32, prepared: PreparedIteration) -> Result<(), Stop> {
+fn draft_iteration(
+    worker: &mut Worker,
+    path: &Path,
+    number: u32,
+    prepared: PreparedIteration,
+) -> Result<(), ResumeError> {
     let PreparedIteration { mut definition, plugins } = prepared;
     if let Err(error) = caller_tools::offer(worker, path, &mut definition) {
         return draft_failure(worker, path, error);

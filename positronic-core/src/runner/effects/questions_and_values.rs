@@ -17,7 +17,7 @@ use crate::record::{
 };
 use crate::runner::clock::sleep_until;
 use crate::runner::worker::Worker;
-use crate::runner::worker::stop_reason::Stop;
+use crate::runner::worker::stop_reason::ResumeError;
 
 /// Records a value that a step or a tool has computed and replies with it, or with the value that an earlier attempt
 /// recorded.
@@ -27,7 +27,7 @@ pub(in crate::runner) async fn keep_value(
     name: String,
     value: Arc<Value>,
     reply: oneshot::Sender<Result<Arc<Value>>>,
-) -> Result<(), Stop> {
+) -> Result<(), ResumeError> {
     let known = worker.state.value(path, &name);
     let kept = if let Some(known) = known {
         Ok(known)
@@ -50,7 +50,7 @@ pub(in crate::runner) async fn record_child(
     path: &Path,
     child: ChildRun,
     reply: oneshot::Sender<Result<()>>,
-) -> Result<(), Stop> {
+) -> Result<(), ResumeError> {
     let recorded = if worker.state.children.contains_key(&child.run) {
         Ok(())
     } else {
@@ -73,7 +73,7 @@ pub(in crate::runner) async fn answer_question(
     question: Question,
     reply: oneshot::Sender<Result<ModelResponse>>,
     turn: Option<SequenceTurn>,
-) -> Result<(), Stop> {
+) -> Result<(), ResumeError> {
     let asking = {
         let used = worker.used_answers.get(&asks);
         let is_used = |index| used.is_some_and(|used| used.contains(&index));
@@ -144,7 +144,7 @@ pub(super) async fn record_question(
     mut result: Result<ModelResponse, ModelError>,
     mut asker: Asker,
     duration: Duration,
-) -> Result<(), Stop> {
+) -> Result<(), ResumeError> {
     result = match result {
         Ok(response) => Ok(ModelResponse { metadata: charged(&worker.shared.runner, response.metadata), ..response }),
         Err(error) => Err(charged_error(&worker.shared.runner, error)),

@@ -10,14 +10,14 @@ use crate::machine::{Outcome, Replaced, Returned, StateChanges, Veto, settle};
 use crate::record::{EventKind, Path};
 use crate::runner::detached::call::InDoubt;
 use crate::runner::worker::Worker;
-use crate::runner::worker::stop_reason::Stop;
+use crate::runner::worker::stop_reason::ResumeError;
 
 /// Adds the outcome of an effect to the draft; that of a question is appended, and then its asker gets the reply.
 pub(in crate::runner) async fn record_outcome(
     worker: &mut Worker,
     path: &Path,
     outcome: EffectOutcome,
-) -> Result<(), Stop> {
+) -> Result<(), ResumeError> {
     let (outcome, took) = match outcome {
         EffectOutcome::Settled(outcome, took) => (outcome, took),
         EffectOutcome::Tool { result, replaced, attempt, took } => {

@@ -14,10 +14,10 @@ use crate::error::{Error, Result, caught_now};
 use crate::machine::{CallPhase, Effect, LoopFrame, Outcome};
 use crate::record::{LoopOutcome, Path};
 use crate::runner::worker::Worker;
-use crate::runner::worker::stop_reason::Stop;
+use crate::runner::worker::stop_reason::ResumeError;
 
 /// Performs an effect, and drafts or appends its outcome. Returns `false` if another writer was first or the effect is obsolete.
-pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> Result<bool, Stop> {
+pub(in crate::runner) async fn perform(worker: &mut Worker, effect: Effect) -> Result<bool, ResumeError> {
     let (path, outcome) = match &effect {
         Effect::Prepare { path, iteration } => return prepare(worker, path.clone(), *iteration).await,
         Effect::Choose { path } => (path, choose(worker, path)),
@@ -54,7 +54,7 @@ fn check(worker: &mut Worker, path: &Path) -> Option<Outcome> {
 }
 
 /// Lets plugins take what was sent to them since the last iteration of their loop, before the loop ends.
-async fn take_updates(worker: &mut Worker, path: &Path) -> Result<bool, Stop> {
+async fn take_updates(worker: &mut Worker, path: &Path) -> Result<bool, ResumeError> {
     let definition = match worker.frames.loop_at(path) {
         Some(definition) => Ok(Arc::clone(definition)),
         None => yielded(worker, path).map(Arc::new),

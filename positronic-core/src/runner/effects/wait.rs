@@ -6,9 +6,9 @@ use crate::machine::{Outcome, WaitOutcome};
 use crate::record::{Change, Path};
 use crate::runner::worker::Worker;
 use crate::runner::worker::early_webhooks::take_early_webhooks;
-use crate::runner::worker::stop_reason::Stop;
+use crate::runner::worker::stop_reason::ResumeError;
 
-pub(super) async fn begin_wait(worker: &mut Worker, path: &Path) -> Result<bool, Stop> {
+pub(super) async fn begin_wait(worker: &mut Worker, path: &Path) -> Result<bool, ResumeError> {
     let Some(document) = worker.document(path) else { return Ok(false) };
     let now = worker.shared.now().max(worker.state.at);
     let begun = wait_of(worker, path).and_then(|wait| caught_now(|| (wait.begin)(&document, now)));

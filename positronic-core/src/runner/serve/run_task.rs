@@ -26,7 +26,7 @@ use crate::runner::client::child_ends::{after_end, deliver_ends};
 use crate::runner::clock::{NAP, sleep};
 use crate::runner::worker::claim::{NoClaim, claim};
 use crate::runner::worker::shared::{Shared, WorkerPhase};
-use crate::runner::worker::stop_reason::{ResumeError, Stop};
+use crate::runner::worker::stop_reason::ResumeError;
 use crate::runner::worker::{LeaveReason, Worker, work};
 use crate::store::Deferral;
 
@@ -59,7 +59,7 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
                 LeaveReason::Released => {}
                 LeaveReason::Lost => _ = backoffs.clear(&shared.run),
                 LeaveReason::Failed(stop) => {
-                    shared.publish(WorkerPhase::Stopped(stop.into()));
+                    shared.publish(WorkerPhase::Stopped(stop));
                     // Not at once, so that those who wait for the run see the reason.
                     poll = Some(backoffs.remaining(&shared.run).map_or(POLL, |pause| pause.left));
                 }
@@ -74,12 +74,11 @@ pub(in crate::runner) async fn attend(shared: Arc<Shared>, mut begun: Option<Box
                     continue;
                 }
                 Ok(FollowOutcome::Wait { again }) => again,
-                Err(Stop::Leaves) => {
+                Err(ResumeError::Leaves) => {
                     shared.publish(WorkerPhase::Stopped(ResumeError::Leaves));
                     None
                 }
-                Err(stop) => {
-                    let reason = ResumeError::from(stop);
+                Err(reason) => {
                     let next = shared.state().next;
                     let recording = backoffs.record(&*shared.runner.store, &shared.run, next, Some(reason.clone()));
                     let rest = Box::pin(recording).await;
@@ -106,9 +105,9 @@ async fn ended(shared: &Shared) {
 }
 
 /// Turns a panic into a reason to stop, so that the handle's waiters get an answer.
-async fn caught<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+async fn caught<T>(work: impl Future<Output = Result<T, ResumeError>>) -> Result<T, ResumeError> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
-    done.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string())))
+    done.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
 }
 
 enum FollowOutcome {
@@ -118,7 +117,7 @@ enum FollowOutcome {
 }
 
 /// Reads new events, and claims the run if it has unclaimed work.
-async fn follow(shared: &Arc<Shared>) -> Result<FollowOutcome, Stop> {
+async fn follow(shared: &Arc<Shared>) -> Result<FollowOutcome, ResumeError> {
     let events = shared.catch_up().await?;
     if shared.state().has_ended() {
         return Ok(FollowOutcome::Ended);

@@ -9,7 +9,7 @@ use super::lease::HeldLease;
 use super::leave_run::{give_up, release};
 use super::restore::restore;
 use super::shared::Shared;
-use super::stop_reason::Stop;
+use super::stop_reason::ResumeError;
 use super::worker::Worker;
 use crate::definition::BrainDefinition;
 use crate::machine::{RunState, parked};
@@ -29,10 +29,10 @@ pub(in crate::runner) enum NoClaim {
     /// The runner does not know the brain's code.
     NoCode,
     /// The claim failed.
-    Stopped(Stop),
+    Stopped(ResumeError),
 }
 
-impl<E: Into<Stop>> From<E> for NoClaim {
+impl<E: Into<ResumeError>> From<E> for NoClaim {
     fn from(error: E) -> Self {
         Self::Stopped(error.into())
     }
@@ -56,7 +56,7 @@ pub(in crate::runner) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>
         }
         let guard = runner.state.registry.guard(&shared.run);
         if runner.state.registry.is_leaving() {
-            return Err(NoClaim::Stopped(Stop::Leaves));
+            return Err(NoClaim::Stopped(ResumeError::Leaves));
         }
         let held = |by| if idle { NoClaim::Idle } else { NoClaim::Claimed { by } };
         let Some(guard) = guard else {
@@ -73,7 +73,7 @@ pub(in crate::runner) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>
             .as_ref()
             .map(|root| migration(root, definition, runner.settings.max_document_bytes))
             .transpose()
-            .map_err(Stop::Changed)?;
+            .map_err(|difference| ResumeError::Changed { difference })?;
         new_events.extend(migrated.flatten().map(|kind| NewEvent::new(Path::root(), kind)));
         let at = Stamp::of_worker(shared.now(), state.at);
         let mut events = stamp(new_events, state.next, at, Some(epoch));
@@ -124,7 +124,7 @@ async fn restored(
         take_early_webhooks(&mut worker).await?;
         let state = worker.state.clone();
         let has_work = !state.has_ended() && shared.summary().has_work(shared.now());
-        Ok::<_, Stop>(has_work && (is_restored || restore(&mut worker, &state, definition).await?))
+        Ok::<_, ResumeError>(has_work && (is_restored || restore(&mut worker, &state, definition).await?))
     };
     match restored.await {
         Ok(true) => Ok(worker),
@@ -132,7 +132,7 @@ async fn restored(
             while !worker.state.has_ended() && !release(&mut worker, "nothing to do".to_owned()).await? {}
             Err(NoClaim::Idle)
         }
-        Err(stop @ (Stop::Lost | Stop::LeaseLost { .. })) => Err(NoClaim::Stopped(stop)),
+        Err(stop @ (ResumeError::Claimed { .. } | ResumeError::LeaseLost { .. })) => Err(NoClaim::Stopped(stop)),
         Err(stop) => {
             give_up(&mut worker, &stop).await;
             Err(NoClaim::Stopped(stop))
@@ -141,7 +141,7 @@ async fn restored(
 }
 
 /// Releases an idle run that is still claimed by this runner, whose worker could not release it.
-async fn release_idle(shared: &Shared, state: &RunState) -> Result<(), Stop> {
+async fn release_idle(shared: &Shared, state: &RunState) -> Result<(), ResumeError> {
     let runner = &shared.runner;
     let Some(Claim { epoch, owner, released: false }) = &state.claim else { return Ok(()) };
     if state.has_ended() || runner.lease().await?.owner() != &**owner {
@@ -153,7 +153,7 @@ async fn release_idle(shared: &Shared, state: &RunState) -> Result<(), Stop> {
 }
 
 /// Appends an event without a worker. On a conflict, the next attempt decides again.
-pub(in crate::runner) async fn append_alone(shared: &Shared, epoch: Epoch, kind: EventKind) -> Result<(), Stop> {
+pub(in crate::runner) async fn append_alone(shared: &Shared, epoch: Epoch, kind: EventKind) -> Result<(), ResumeError> {
     let before = shared.state().clone();
     let at = Stamp::of_worker(shared.now(), before.at);
     let events = stamp(vec![NewEvent::new(Path::root(), kind)], before.next, at, Some(epoch));

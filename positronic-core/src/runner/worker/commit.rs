@@ -9,7 +9,7 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use super::append::{Extras, append_of};
 use super::draft::{Draft, OutcomeEvents};
 use super::snapshots::Saved;
-use super::stop_reason::{Stop, passes};
+use super::stop_reason::{ResumeError, passes};
 use super::timers::timers;
 use super::worker::Worker;
 use crate::machine::{IllegalEvent, SUSPECT};
@@ -21,37 +21,37 @@ use crate::store::StoreError;
 impl Worker {
     /// Appends a transition and the intents of the effects that it makes due. Returns `false` if another writer was
     /// first: its events are folded in, nothing was appended, and the caller decides again.
-    pub(in crate::runner) async fn append(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
+    pub(in crate::runner) async fn append(&mut self, new_events: Vec<NewEvent>) -> Result<bool, ResumeError> {
         self.draft(new_events)?;
         self.append_draft().await
     }
 
     /// Drafts the outcome of an effect that the worker performs itself, and appends it with those of further ones. Each is appended alone after a crash,
     /// so that what the author's code of one has computed is not lost when that of the next one ends the process again.
-    pub(in crate::runner) async fn append_together(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
+    pub(in crate::runner) async fn append_together(&mut self, new_events: Vec<NewEvent>) -> Result<bool, ResumeError> {
         self.draft(new_events)?;
         let waits = !self.draft.events.is_empty() && self.shared.state().crashed.is_empty() && !self.draft.is_full();
         if waits { Ok(true) } else { self.append_draft().await }
     }
 
     /// Appends what has been drafted, if there is anything, as [`append`](Self::append) does.
-    pub(in crate::runner) async fn append_drafted(&mut self) -> Result<bool, Stop> {
+    pub(in crate::runner) async fn append_drafted(&mut self) -> Result<bool, ResumeError> {
         if self.draft.events.is_empty() { Ok(true) } else { self.append_draft().await }
     }
 
     /// Appends the draft as [`append`](Self::append) does.
-    pub(in crate::runner) async fn append_draft(&mut self) -> Result<bool, Stop> {
+    pub(in crate::runner) async fn append_draft(&mut self) -> Result<bool, ResumeError> {
         Ok(self.try_commit(true, pauses()).await?.is_none())
     }
 
     /// Appends events without starting further effects.
-    pub(super) async fn append_last(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
+    pub(super) async fn append_last(&mut self, new_events: Vec<NewEvent>) -> Result<bool, ResumeError> {
         self.draft(new_events)?;
         Ok(self.try_commit(false, pauses()).await?.is_none())
     }
 
     /// Appends events as [`append_last`](Self::append_last) does, but does not try again: the store has failed for long.
-    pub(super) async fn append_once(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
+    pub(super) async fn append_once(&mut self, new_events: Vec<NewEvent>) -> Result<bool, ResumeError> {
         self.draft(new_events)?;
         Ok(self.try_commit(false, pauses().with_max_times(0)).await?.is_none())
     }
@@ -61,13 +61,13 @@ impl Worker {
         &mut self,
         path: &Path,
         new_events: Vec<NewEvent>,
-    ) -> Result<bool, Stop> {
+    ) -> Result<bool, ResumeError> {
         let is_awaited = self.draft_outcome(path, new_events)?;
         Ok(is_awaited && self.commit().await?)
     }
 
     /// Appends the drafted outcomes, after any events of other writers. Returns whether the run still awaited them.
-    pub(in crate::runner) async fn commit(&mut self) -> Result<bool, Stop> {
+    pub(in crate::runner) async fn commit(&mut self) -> Result<bool, ResumeError> {
         while !self.draft.events.is_empty() {
             let Some(outcomes) = self.try_commit(true, pauses()).await? else { return Ok(true) };
             self.draft_again(outcomes)?;
@@ -76,7 +76,7 @@ impl Worker {
     }
 
     /// Drafts outcomes after the events of another writer. Each one was computed on the state after the one before.
-    fn draft_again(&mut self, outcomes: Vec<OutcomeEvents>) -> Result<(), Stop> {
+    fn draft_again(&mut self, outcomes: Vec<OutcomeEvents>) -> Result<(), ResumeError> {
         let mut dropped = None;
         for (path, new_events) in outcomes {
             if !self.draft_outcome(&path, new_events)? {
@@ -102,10 +102,10 @@ impl Worker {
         &mut self,
         announces_next: bool,
         pauses: ExponentialBuilder,
-    ) -> Result<Option<Vec<OutcomeEvents>>, Stop> {
+    ) -> Result<Option<Vec<OutcomeEvents>>, ResumeError> {
         if self.draft.events.is_empty() {
             // Without an event the same effect would be due again, endlessly.
-            return Err(Stop::Nothing);
+            return Err(ResumeError::NoProgress);
         }
         if announces_next {
             self.draft_next()?;
@@ -125,7 +125,7 @@ impl Worker {
     }
 
     /// Writes drafted events to the store. Returns `false` if another writer was first, whose events are folded in.
-    async fn write(&mut self, events: &[Arc<Event>], pauses: ExponentialBuilder) -> Result<bool, Stop> {
+    async fn write(&mut self, events: &[Arc<Event>], pauses: ExponentialBuilder) -> Result<bool, ResumeError> {
         let (shared, epoch) = (Arc::clone(&self.shared), self.epoch);
         let saved = Saved::with(&shared, &self.state, events);
         let made = |worker: &Self| {
@@ -179,8 +179,8 @@ impl Worker {
     /// Repeats an operation while the store fails at it.
     pub(super) async fn retried<T>(
         &mut self,
-        mut operation: impl AsyncFnMut(&mut Self) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        mut operation: impl AsyncFnMut(&mut Self) -> Result<T, ResumeError>,
+    ) -> Result<T, ResumeError> {
         let mut pauses = pauses().build();
         loop {
             let stop = match operation(self).await {
@@ -193,13 +193,13 @@ impl Worker {
     }
 
     /// Reads at most `most` events of the run's log, with the same retries as an append.
-    pub(in crate::runner) async fn read(&mut self, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, Stop> {
+    pub(in crate::runner) async fn read(&mut self, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, ResumeError> {
         let shared = Arc::clone(&self.shared);
         let mut pauses = pauses().build();
         loop {
             let stop = match shared.runner.store.read(&shared.run, from, most).await {
                 Ok(events) => return Ok(events),
-                Err(error) => Stop::from(error),
+                Err(error) => ResumeError::from(error),
             };
             let Some(pause) = pauses.next().filter(|_| passes(&stop)) else { return Err(stop) };
             self.pause(pause).await?;
@@ -207,17 +207,17 @@ impl Worker {
     }
 
     /// Reads and folds the events of other writers, with the same retries as an append.
-    pub(super) async fn catch_up(&mut self) -> Result<(), Stop> {
+    pub(super) async fn catch_up(&mut self) -> Result<(), ResumeError> {
         self.retried(Self::catch_up_with).await.map(drop)
     }
 
     /// Reads and folds the events of other writers. The draft does not follow them.
-    async fn catch_up_with(&mut self) -> Result<Vec<Arc<Event>>, Stop> {
+    async fn catch_up_with(&mut self) -> Result<Vec<Arc<Event>>, ResumeError> {
         let events = self.shared.catch_up().await?;
         self.state = self.shared.state().clone();
         self.close_frames(&events);
         let lost = self.state.claim.as_ref().is_some_and(|claim| claim.epoch > self.epoch);
-        if lost { Err(Stop::Lost) } else { Ok(events) }
+        if lost { Err(ResumeError::claimed()) } else { Ok(events) }
     }
 
     /// Returns the permit of a suspect once its run has made progress.

@@ -3,7 +3,7 @@
 use super::append::{Stamp, stamp_all};
 use super::brain_retries::with_tries;
 use super::draft::Draft;
-use super::stop_reason::Stop;
+use super::stop_reason::ResumeError;
 use super::worker::Worker;
 use crate::machine::{Effect, awaits, next};
 use crate::record::{NewEvent, Path};
@@ -12,12 +12,12 @@ use crate::runner::effects::prepare::draft_following;
 
 impl Worker {
     /// Adds a transition to the draft.
-    pub(in crate::runner) fn draft(&mut self, new_events: Vec<NewEvent>) -> Result<(), Stop> {
+    pub(in crate::runner) fn draft(&mut self, new_events: Vec<NewEvent>) -> Result<(), ResumeError> {
         self.draft_all(NewEvent::transition(new_events))
     }
 
     /// Adds several transitions to the draft.
-    pub(super) fn draft_all(&mut self, new_events: Vec<NewEvent>) -> Result<(), Stop> {
+    pub(super) fn draft_all(&mut self, new_events: Vec<NewEvent>) -> Result<(), ResumeError> {
         if new_events.is_empty() {
             return Ok(());
         }
@@ -39,7 +39,11 @@ impl Worker {
     }
 
     /// Adds the outcome of an effect to the draft if the run awaits it: a cancelled call takes no result.
-    pub(in crate::runner) fn draft_outcome(&mut self, path: &Path, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
+    pub(in crate::runner) fn draft_outcome(
+        &mut self,
+        path: &Path,
+        new_events: Vec<NewEvent>,
+    ) -> Result<bool, ResumeError> {
         if !awaits(&self.state, path) {
             tracing::debug!(run = %self.shared.run, %path, "dropped a late outcome");
             return Ok(false);
@@ -51,7 +55,7 @@ impl Worker {
     }
 
     /// Adds what the state after the draft makes due, and the intents of effects, until there is nothing more.
-    pub(super) fn draft_next(&mut self) -> Result<(), Stop> {
+    pub(super) fn draft_next(&mut self) -> Result<(), ResumeError> {
         while !self.leaves() {
             let mut effects = self.fresh(next(&self.state, self.state.at).effects);
             if !self.draft_announced(&mut effects)? && !self.draft_iteration(effects)? {
@@ -62,7 +66,7 @@ impl Worker {
     }
 
     /// Adds an iteration that follows in the same append. Returns `false` if there is none.
-    fn draft_iteration(&mut self, effects: Vec<Effect>) -> Result<bool, Stop> {
+    fn draft_iteration(&mut self, effects: Vec<Effect>) -> Result<bool, ResumeError> {
         for effect in effects {
             if let Effect::Prepare { path, iteration } = effect
                 && draft_following(self, &path, iteration)?
@@ -75,7 +79,7 @@ impl Worker {
 
     /// Takes the effects that begin with an event from the list, and adds their events to the draft: what follows from the
     /// state alone, and intents. The remaining effects are performed by the worker itself. Returns `false` if there is none.
-    pub(super) fn draft_announced(&mut self, effects: &mut Vec<Effect>) -> Result<bool, Stop> {
+    pub(super) fn draft_announced(&mut self, effects: &mut Vec<Effect>) -> Result<bool, ResumeError> {
         let mut new_events = Vec::new();
         let remaining = std::mem::take(effects).into_iter().filter_map(|effect| {
             match effect {

@@ -1,7 +1,7 @@
 //! Delivery of webhooks that arrived before a call or a stage waited for them.
 
 use super::shared::Shared;
-use super::stop_reason::Stop;
+use super::stop_reason::ResumeError;
 use super::worker::Worker;
 use crate::machine::{REPLY, Refusal, RunState, pending, waits_since};
 use crate::record::{Path, Pending, Signal, SignalId, SignalKind, Timestamp, WaitSpec};
@@ -19,7 +19,7 @@ impl InboundWebhook {
 }
 
 /// Delivers the stored webhooks for which the run waits, with the same retries as an append.
-pub(in crate::runner) async fn take_early_webhooks(worker: &mut Worker) -> Result<(), Stop> {
+pub(in crate::runner) async fn take_early_webhooks(worker: &mut Worker) -> Result<(), ResumeError> {
     worker.retried(check_mailbox).await
 }
 
@@ -30,7 +30,7 @@ struct AwaitedMail {
     since: Timestamp,
 }
 
-async fn check_mailbox(worker: &mut Worker) -> Result<(), Stop> {
+async fn check_mailbox(worker: &mut Worker) -> Result<(), ResumeError> {
     worker.mail_unread = true;
     check_children(worker).await?;
     let mut found = Vec::new();
@@ -68,7 +68,7 @@ fn arrival((mail, _): &(InboundWebhook, AwaitedMail)) -> (Timestamp, SignalId) {
 }
 
 /// Reads the ends of the children for which the run waits, and cancels the run if it is a linked child of a run that has ended.
-async fn check_children(worker: &mut Worker) -> Result<(), Stop> {
+async fn check_children(worker: &mut Worker) -> Result<(), ResumeError> {
     let (client, state) = (worker.shared.runner.client(), worker.state.clone());
     let run = &worker.shared.run;
     if cancel_orphan(&client, run, &state).await? || deliver_ends(&client, run, &state).await? {
@@ -77,14 +77,17 @@ async fn check_children(worker: &mut Worker) -> Result<(), Stop> {
     Ok(())
 }
 
-async fn next_mail(worker: &mut Worker, open: AwaitedMail) -> Result<Option<(InboundWebhook, AwaitedMail)>, Stop> {
+async fn next_mail(
+    worker: &mut Worker,
+    open: AwaitedMail,
+) -> Result<Option<(InboundWebhook, AwaitedMail)>, ResumeError> {
     let Shared { runner, .. } = &*worker.shared;
     let mail = runner.store.mail(&open.wait.webhook, &open.wait.identifier, open.since, runner.clock.now()).await?;
     Ok(mail.map(|mail| (mail, open)))
 }
 
 /// Delivers a webhook. Returns `false` if this run does not take it, so that the next one is tried.
-async fn deliver(worker: &mut Worker, mail: &InboundWebhook) -> Result<bool, Stop> {
+async fn deliver(worker: &mut Worker, mail: &InboundWebhook) -> Result<bool, ResumeError> {
     let Shared { runner, run, .. } = &*worker.shared;
     let state = worker.state.clone();
     match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], Some(mail)).await {

@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt as _;
 
 use super::claimed_runs::Departure;
-use super::stop_reason::{ResumeError, Stop, passes};
+use super::stop_reason::{ResumeError, passes};
 use super::work_loop::drive;
 use super::worker::Worker;
 use crate::error::panicked;
@@ -24,7 +24,7 @@ pub(in crate::runner) enum LeaveReason {
     /// Another worker has claimed the run.
     Lost,
     /// It failed.
-    Failed(Stop),
+    Failed(ResumeError),
 }
 
 /// Works on the run until it ends or has been idle for a while.
@@ -39,27 +39,28 @@ pub(in crate::runner) async fn work(mut worker: Box<Worker>) -> LeaveReason {
     for (_, flight) in std::mem::take(&mut worker.flights) {
         flight.task.abort();
     }
-    let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
+    let stop = match driven.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
+    {
         Ok(left) => {
             if matches!(left, LeaveReason::Released) {
                 worker.guard.departs(Departure::Released);
             }
             return left;
         }
-        Err(Stop::Lost) if in_flight.is_empty() || worker.lease.ttl().is_none() => {
+        Err(ResumeError::Claimed { .. }) if in_flight.is_empty() || worker.lease.ttl().is_none() => {
             tracing::warn!(run = %worker.shared.run, ?in_flight, "another worker has claimed the run");
             return LeaveReason::Lost;
         }
         // Another worker may claim the run from now on, so this one writes nothing more. If one has, then the lease has
         // lapsed, although this worker's clock has not shown it yet.
-        Err(Stop::LeaseLost { .. } | Stop::Lost) => {
-            let stop = Stop::LeaseLost { owner: worker.lease.owner().to_owned(), in_flight };
+        Err(ResumeError::LeaseLost { .. } | ResumeError::Claimed { .. }) => {
+            let stop = ResumeError::LeaseLost { owner: worker.lease.owner().to_owned(), in_flight };
             tracing::error!(run = %worker.shared.run, reason = %stop, "the run's worker stops");
             return LeaveReason::Failed(stop);
         }
         Err(stop) => stop,
     };
-    if let Stop::Store(refused @ StoreError::Unrecordable { .. }) = &stop
+    if let ResumeError::Store(refused @ StoreError::Unrecordable { .. }) = &stop
         && Box::pin(fail(&mut worker, refused)).await
     {
         return LeaveReason::Ended;
@@ -67,7 +68,7 @@ pub(in crate::runner) async fn work(mut worker: Box<Worker>) -> LeaveReason {
     tracing::error!(run = %worker.shared.run, reason = %stop, "the run's worker stops");
     let next = worker.shared.state().next;
     // Before the release wakes other tasks of this runner.
-    let paused = worker.shared.runner.state.backoffs.add(&worker.shared.run, next, Some(stop.clone().into()));
+    let paused = worker.shared.runner.state.backoffs.add(&worker.shared.run, next, Some(stop.clone()));
     Box::pin(give_up(&mut worker, &stop)).await;
     Box::pin(worker.shared.defer(&paused)).await;
     LeaveReason::Failed(stop)
@@ -91,11 +92,10 @@ pub(super) async fn fail(worker: &mut Worker, refused: &StoreError) -> bool {
 
 /// Releases the run after a failure, so that another worker need not wait until this process ends. If the store has
 /// failed, this is tried once: appends were retried for long already.
-pub(super) async fn give_up(worker: &mut Worker, stop: &Stop) {
-    let error = ResumeError::from(stop.clone());
-    let refused = error.refusal().map(|reason| {
+pub(super) async fn give_up(worker: &mut Worker, stop: &ResumeError) {
+    let refused = stop.refusal().map(|reason| {
         let owner = worker.lease.owner().to_owned();
-        EventKind::RunNotClaimed { owner, reason, message: error.to_string() }
+        EventKind::RunNotClaimed { owner, reason, message: stop.to_string() }
     });
     let released = EventKind::RunReleased { reason: stop.to_string() };
     let kinds: Vec<_> = [released].into_iter().chain(refused).collect();
@@ -115,6 +115,6 @@ pub(super) async fn give_up(worker: &mut Worker, stop: &Stop) {
     }
 }
 
-pub(super) async fn release(worker: &mut Worker, reason: String) -> Result<bool, Stop> {
+pub(super) async fn release(worker: &mut Worker, reason: String) -> Result<bool, ResumeError> {
     worker.append_last(vec![NewEvent::new(Path::root(), EventKind::RunReleased { reason })]).await
 }

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 
 use super::code_difference::{difference, tool_difference};
 use super::loaded_code::Frames;
-use super::stop_reason::Stop;
+use super::stop_reason::ResumeError;
 use super::worker::Worker;
 use crate::definition::{AnyServices, BrainDefinition, LoopDefinition, LoopStage, NestedDefinition, Scope, ToolBody};
 use crate::error::caught_now;
@@ -25,7 +25,7 @@ pub(super) async fn restore(
     worker: &mut Worker,
     state: &RunState,
     definition: &Arc<BrainDefinition>,
-) -> Result<bool, Stop> {
+) -> Result<bool, ResumeError> {
     let (shared, link) = (Arc::clone(&worker.shared), Arc::clone(&worker.link));
     let mut restored = pin!(Frames::restored(&shared.run, state, definition, &link));
     loop {
@@ -36,7 +36,7 @@ pub(super) async fn restore(
                 worker.frames.forget_closed(&worker.state, &[&Path::root()]);
                 return Ok(true);
             }
-            () = shared.runner.state.registry.left() => return Err(Stop::Leaves),
+            () = shared.runner.state.registry.left() => return Err(ResumeError::Leaves),
             () = shared.bell.notified() => {
                 worker.catch_up().await?;
                 if worker.state.has_ended() || worker.state.paused.is_some() {
@@ -55,7 +55,7 @@ impl Frames {
         state: &RunState,
         definition: &Arc<BrainDefinition>,
         link: &Arc<RunLink>,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, ResumeError> {
         let mut frames = Self::new(run, state.start.user.as_deref(), link.max_bytes());
         if let Some(root) = &state.root {
             frames.restore(root, definition, &(Arc::new(()) as AnyServices), link).await?;
@@ -70,7 +70,7 @@ impl Frames {
         definition: &'a Arc<BrainDefinition>,
         outer: &'a AnyServices,
         link: &'a Arc<RunLink>,
-    ) -> BoxFuture<'a, Result<(), Stop>> {
+    ) -> BoxFuture<'a, Result<(), ResumeError>> {
         Box::pin(self.restore_brain(frame, definition, outer, link))
     }
 
@@ -80,13 +80,13 @@ impl Frames {
         definition: &Arc<BrainDefinition>,
         outer: &AnyServices,
         link: &Arc<RunLink>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ResumeError> {
         if let Some(difference) = difference(frame, definition) {
-            return Err(Stop::Changed(difference));
+            return Err(ResumeError::Changed { difference });
         }
         // Services depend on the outside world, where a retry may succeed: a failure delays the run.
         let provided = Self::provided(definition, Arc::clone(outer));
-        let services = provided.map_err(|error| Stop::Services(error.to_string()))?;
+        let services = provided.map_err(|error| ResumeError::Services { reason: error.to_string() })?;
         self.begin(frame, Arc::clone(definition), Arc::clone(&services));
         let Some(body) = frame.current().and_then(|stage| definition.stage(&stage.name)).map(|stage| &stage.body)
         else {
@@ -119,7 +119,7 @@ impl Frames {
         scope: Scope,
         services: &AnyServices,
         link: &Arc<RunLink>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ResumeError> {
         // A loop between iterations is configured after the claim, so that a crash of its closure counts.
         if matches!(loop_at.phase, LoopPhase::Prepare) {
             return Ok(());
@@ -142,7 +142,7 @@ impl Frames {
         definition: &LoopDefinition,
         services: &AnyServices,
         link: &Arc<RunLink>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ResumeError> {
         for call in loop_at.batch.iter().filter(|call| call.result().is_none()) {
             let declared = loop_at.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool);
             // A missing tool gives the call a typed result; a tool with other parameters would misread its
@@ -151,7 +151,9 @@ impl Frames {
                 continue;
             };
             if let Some(difference) = tool_difference(declared, tool) {
-                return Err(Stop::Changed(format!("the call `{}` is open, and {difference}", call.path)));
+                return Err(ResumeError::Changed {
+                    difference: format!("the call `{}` is open, and {difference}", call.path),
+                });
             }
             if let (CallPhase::Brain(inner), ToolBody::Brain(NestedDefinition { definition, .. })) =
                 (&call.phase, &tool.body)

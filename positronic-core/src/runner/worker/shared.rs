@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
 use super::append::{Extras, append, append_of, follow, index};
-use super::stop_reason::{ResumeError, Stop};
+use super::stop_reason::ResumeError;
 use crate::definition::BrainDefinition;
 use crate::machine::RunState;
 use crate::projection::Prompts;
@@ -202,7 +202,7 @@ impl Shared {
     }
 
     /// Folds in the events of other writers and returns them.
-    pub(in crate::runner) async fn catch_up(&self) -> Result<Vec<Arc<Event>>, Stop> {
+    pub(in crate::runner) async fn catch_up(&self) -> Result<Vec<Arc<Event>>, ResumeError> {
         let before = self.state().clone();
         let events = self.runner.store.read(&self.run, before.next, usize::MAX).await?;
         if !events.is_empty() {

@@ -83,10 +83,15 @@ pub enum ResumeError {
     NoProgress,
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
 }
 
 impl ResumeError {
+    /// Returns the error of a run that another worker has claimed, which the store does not name.
+    pub(super) fn claimed() -> Self {
+        Self::Claimed { by: "another worker".to_owned() }
+    }
+
     /// Returns why no worker with the same code and prices can claim the run; `None` if a retry may succeed.
     #[must_use]
     pub const fn refusal(&self) -> Option<ClaimRefusal> {
@@ -99,71 +104,18 @@ impl ResumeError {
     }
 }
 
-impl From<Stop> for ResumeError {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::LeaseLost { owner, in_flight } => Self::LeaseLost { owner, in_flight },
-            Stop::Lost => Self::Claimed { by: "another worker".to_owned() },
-            Stop::Store(error) => Self::Store(error),
-            Stop::Illegal(error) => Self::Illegal(error),
-            Stop::Changed(difference) => Self::Changed { difference },
-            Stop::Panicked(reason) => Self::Panicked { reason },
-            Stop::Services(reason) => Self::Services { reason },
-            Stop::Leaves => Self::Leaves,
-            Stop::Nothing => Self::NoProgress,
-        }
-    }
-}
-
-/// The reason why a worker stops, or does not begin.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub(in crate::runner) enum Stop {
-    /// Another worker has claimed the run.
-    #[error("another worker has the run")]
-    Lost,
-    /// The worker's lease has lapsed.
-    #[error("the worker `{owner}` has lost its lease{}", abandoned(.in_flight))]
-    LeaseLost {
-        /// The worker.
-        owner: String,
-        /// The abandoned work.
-        in_flight: Vec<Path>,
-    },
-    /// The store failed.
-    #[error(transparent)]
-    Store(StoreError),
-    /// The log has, or would get, an illegal event.
-    #[error(transparent)]
-    Illegal(#[from] IllegalEvent),
-    /// The brain's code differs from the run's.
-    #[error("{0}")]
-    Changed(String),
-    /// The runner releases its runs and claims no more.
-    #[error("{LEAVES}")]
-    Leaves,
-    /// A due effect led to no event.
-    #[error("the run makes no progress: a due effect led to no event; this is a bug in positronic, please report it")]
-    Nothing,
-    /// Code that the engine calls panicked.
-    #[error("{0}")]
-    Panicked(String),
-    /// The services of the brain are not available now.
-    #[error("cannot provide the services of the brain: {0}")]
-    Services(String),
-}
-
-impl From<StoreError> for Stop {
+impl From<StoreError> for ResumeError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Fenced { .. } => Self::Lost,
+            StoreError::Fenced { .. } => Self::claimed(),
             other => Self::Store(other),
         }
     }
 }
 
 /// Returns whether a retry may succeed: the store failed at an operation, or its answer was lost.
-pub(in crate::runner) const fn passes(stop: &Stop) -> bool {
-    matches!(stop, Stop::Store(StoreError::Failed { .. } | StoreError::Unknown { .. }))
+pub(in crate::runner) const fn passes(stop: &ResumeError) -> bool {
+    matches!(stop, ResumeError::Store(StoreError::Failed { .. } | StoreError::Unknown { .. }))
 }
 
 fn abandoned(in_flight: &[Path]) -> String {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::early_webhooks::take_early_webhooks;
 use super::leave_run::{LeaveReason, release};
 use super::shared::WorkerPhase;
-use super::stop_reason::Stop;
+use super::stop_reason::ResumeError;
 use super::worker::{Worker, lost};
 use crate::error::Error;
 use crate::machine::{Effect, Outcome, detached, next, status};
@@ -22,7 +22,7 @@ use crate::runner::effects::sync_effects::perform;
 /// The maximum number of reports in an append.
 const TOGETHER: usize = 64;
 
-pub(super) async fn drive(worker: &mut Worker) -> Result<LeaveReason, Stop> {
+pub(super) async fn drive(worker: &mut Worker) -> Result<LeaveReason, ResumeError> {
     Box::pin(end_broken(worker)).await?;
     let calls = detached(&worker.state);
     for (path, attempt) in calls {
@@ -73,7 +73,7 @@ pub(super) async fn drive(worker: &mut Worker) -> Result<LeaveReason, Stop> {
 }
 
 /// Ends the loops whose configuration failed during the restore, as when it fails the first time.
-async fn end_broken(worker: &mut Worker) -> Result<(), Stop> {
+async fn end_broken(worker: &mut Worker) -> Result<(), ResumeError> {
     let broken = std::mem::take(&mut worker.frames.broken);
     loop {
         let is_open = |path: &Path| worker.state.loop_at(path).is_some_and(|frame| frame.path == *path);
@@ -87,7 +87,7 @@ async fn end_broken(worker: &mut Worker) -> Result<(), Stop> {
 }
 
 /// Begins all due effects and returns the time of the next one.
-async fn begin_effects(worker: &mut Worker) -> Result<Option<Timestamp>, Stop> {
+async fn begin_effects(worker: &mut Worker) -> Result<Option<Timestamp>, ResumeError> {
     loop {
         start_announced(worker);
         let next = next(&worker.state, worker.shared.now().max(worker.state.at));
@@ -101,7 +101,7 @@ async fn begin_effects(worker: &mut Worker) -> Result<Option<Timestamp>, Stop> {
 
 /// Begins effects together: first one append with the events that follow from the state and the intents, then
 /// the effects in flight, then those that the worker performs itself, whose outcomes are appended together.
-async fn begin(worker: &mut Worker, mut effects: Vec<Effect>) -> Result<(), Stop> {
+async fn begin(worker: &mut Worker, mut effects: Vec<Effect>) -> Result<(), ResumeError> {
     let at = worker.state.next;
     if worker.draft_announced(&mut effects)? {
         if !worker.append_draft().await? {
@@ -122,7 +122,7 @@ async fn begin(worker: &mut Worker, mut effects: Vec<Effect>) -> Result<(), Stop
 
 /// Aborts the preparation of iterations by plugins, which may take any time and are not in the log. Only the
 /// answer to a plugin's question is awaited.
-async fn give_up_iterations(worker: &mut Worker) -> Result<(), Stop> {
+async fn give_up_iterations(worker: &mut Worker) -> Result<(), ResumeError> {
     let is_idle = |path: &&Path| {
         preparing(worker, path).is_some_and(|iteration| !worker.is_in_flight(&path.iteration(iteration)))
     };
@@ -145,7 +145,7 @@ fn grace(worker: &mut Worker) -> Duration {
 }
 
 /// Aborts the effects in flight, as a crash does; outcomes that have arrived are recorded.
-async fn abandon(worker: &mut Worker) -> Result<(), Stop> {
+async fn abandon(worker: &mut Worker) -> Result<(), ResumeError> {
     for (path, flight) in std::mem::take(&mut worker.flights) {
         tracing::warn!(run = %worker.shared.run, %path, "abandoned: it did not end in time");
         flight.task.abort();
@@ -156,7 +156,7 @@ async fn abandon(worker: &mut Worker) -> Result<(), Stop> {
 
 /// Waits for a report, for another writer's append, or for the next due time. Returns `false` after `linger`
 /// without any.
-async fn wait(worker: &mut Worker, wake: Option<Timestamp>, linger: Duration) -> Result<bool, Stop> {
+async fn wait(worker: &mut Worker, wake: Option<Timestamp>, linger: Duration) -> Result<bool, ResumeError> {
     let (shared, lease) = (Arc::clone(&worker.shared), Arc::clone(&worker.lease));
     tokio::select! {
         biased;
@@ -177,7 +177,7 @@ async fn wait(worker: &mut Worker, wake: Option<Timestamp>, linger: Duration) ->
 
 /// Records a report together with those that have arrived after it. There is one call of `take`, since each adds its future to the
 /// task of the run.
-async fn take_all(worker: &mut Worker, first: Box<Report>) -> Result<(), Stop> {
+async fn take_all(worker: &mut Worker, first: Box<Report>) -> Result<(), ResumeError> {
     let (mut next, mut count) = (Some(first), 0);
     while let Some(report) = next {
         take(worker, report).await?;
@@ -188,7 +188,7 @@ async fn take_all(worker: &mut Worker, first: Box<Report>) -> Result<(), Stop> {
     record_drafted(worker).await
 }
 
-async fn take(worker: &mut Worker, report: Box<Report>) -> Result<(), Stop> {
+async fn take(worker: &mut Worker, report: Box<Report>) -> Result<(), ResumeError> {
     let is_awaited = |path: &Path| worker.flights.get(path).is_none_or(|flight| flight.awaited);
     if let Some(report) = worker.held.pass(report, is_awaited) {
         record(worker, report).await?;
@@ -198,7 +198,7 @@ async fn take(worker: &mut Worker, report: Box<Report>) -> Result<(), Stop> {
 }
 
 /// Records the outcomes held back in lockstep, once no awaited effect is in flight.
-async fn record_held(worker: &mut Worker) -> Result<(), Stop> {
+async fn record_held(worker: &mut Worker) -> Result<(), ResumeError> {
     let awaited = worker.flights.iter().filter(|(_, flight)| flight.awaited).map(|(path, _)| path);
     for report in worker.held.take_complete(awaited) {
         if worker.draft.is_full() {
@@ -210,7 +210,7 @@ async fn record_held(worker: &mut Worker) -> Result<(), Stop> {
 }
 
 /// Appends what reports have added to the draft.
-async fn record_drafted(worker: &mut Worker) -> Result<(), Stop> {
+async fn record_drafted(worker: &mut Worker) -> Result<(), ResumeError> {
     worker.commit().await?;
     worker.unrecorded.clear();
     start_announced(worker);
@@ -222,7 +222,7 @@ async fn record_drafted(worker: &mut Worker) -> Result<(), Stop> {
 }
 
 /// Adds a report's events to the draft. The reply to a question or a value is sent when its event is in the log.
-async fn record(worker: &mut Worker, report: Box<Report>) -> Result<(), Stop> {
+async fn record(worker: &mut Worker, report: Box<Report>) -> Result<(), ResumeError> {
     match *report {
         Report::Output { path, id, output } => {
             let new_events = vec![NewEvent::new(path.clone(), EventKind::LoopOutput { id, output })];

@@ -14,7 +14,7 @@ use super::lease::HeldLease;
 use super::loaded_code::Frames;
 use super::lockstep::HeldReports;
 use super::shared::Shared;
-use super::stop_reason::Stop;
+use super::stop_reason::ResumeError;
 use crate::definition::{Scope, StateValue};
 use crate::machine::{Effect, Outcome, RunState, SettleContext, is_due, settle};
 use crate::record::{Epoch, NewEvent, Path};
@@ -101,12 +101,12 @@ impl Worker {
     }
 
     /// Sleeps before a retry, unless the lease is lost first.
-    pub(super) async fn pause(&mut self, pause: Duration) -> Result<(), Stop> {
+    pub(super) async fn pause(&mut self, pause: Duration) -> Result<(), ResumeError> {
         self.until_lost(tokio::time::sleep(pause)).await
     }
 
     /// Runs work, and stops it when the lease is lost.
-    pub(super) async fn until_lost<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stop> {
+    pub(super) async fn until_lost<T>(&mut self, work: impl Future<Output = T>) -> Result<T, ResumeError> {
         let lease = Arc::clone(&self.lease);
         tokio::select! {
             biased;
@@ -172,6 +172,6 @@ impl Worker {
     }
 }
 
-pub(super) fn lost(lease: &HeldLease) -> Stop {
-    Stop::LeaseLost { owner: lease.owner().to_owned(), in_flight: Vec::new() }
+pub(super) fn lost(lease: &HeldLease) -> ResumeError {
+    ResumeError::LeaseLost { owner: lease.owner().to_owned(), in_flight: Vec::new() }
 }
