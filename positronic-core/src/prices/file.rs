@@ -6,54 +6,42 @@
 use std::fmt;
 
 use indexmap::IndexMap;
-use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 
 use super::table::Price;
 use crate::record::is_invisible;
 
 /// Parses a date.
 pub(super) fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    deserializer.deserialize_str(Words {
-        expecting: "a date in quotes, such as \"2026-11-01\"",
-        check: |text| {
-            let is_day = text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok();
-            if is_day { Ok(()) } else { Err(format!("`{text}` is not a date such as 2026-11-01")) }
-        },
-    })
+    let is_day = |text: &str| text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok();
+    quoted(deserializer, is_day, "a date in quotes, such as \"2026-11-01\"")
 }
 
 /// Parses the name of a currency.
 pub(super) fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    deserializer.deserialize_str(Words {
-        expecting: "a currency in quotes, such as \"EUR\"",
-        check: |text| {
-            let is_name = !text.is_empty()
-                && !text.contains(|letter: char| letter.is_whitespace() || letter.is_control() || is_invisible(letter));
-            if is_name { Ok(()) } else { Err(format!("`{text}` is not a currency such as EUR")) }
-        },
-    })
+    let is_name =
+        |text: &str| !text.is_empty() && !text.contains(|letter: char| letter.is_whitespace() || is_hidden(letter));
+    quoted(deserializer, is_name, "a currency in quotes, such as \"EUR\"")
+}
+
+fn quoted<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    is_valid: fn(&str) -> bool,
+    expected: &str,
+) -> Result<String, D::Error> {
+    // The format's own error does not say what is expected.
+    let text = String::deserialize(deserializer).map_err(|_| Error::custom(format!("expected {expected}")))?;
+    if is_valid(&text) { Ok(text) } else { Err(Error::invalid_value(Unexpected::Str(&text), &expected)) }
+}
+
+fn is_hidden(letter: char) -> bool {
+    letter.is_control() || is_invisible(letter)
 }
 
 /// Parses the prices, with unique keys.
 pub(super) fn prices<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IndexMap<String, Price>, D::Error> {
     deserializer.deserialize_map(Prices)
-}
-
-struct Words {
-    expecting: &'static str,
-    check: fn(&str) -> Result<(), String>,
-}
-
-impl Visitor<'_> for Words {
-    type Value = String;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.expecting)
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<String, E> {
-        (self.check)(text).map(|()| text.to_owned()).map_err(E::custom)
-    }
 }
 
 struct Prices;
@@ -70,7 +58,7 @@ impl<'de> Visitor<'de> for Prices {
         while let Some(ModelPattern(key)) = entries.next_key()? {
             let price = entries.next_value()?;
             if prices.contains_key(&key) {
-                return Err(de::Error::custom(format!("`{key}` has two prices")));
+                return Err(Error::custom(format!("`{key}` has two prices")));
             }
             prices.insert(key, price);
         }
@@ -79,25 +67,24 @@ impl<'de> Visitor<'de> for Prices {
 }
 
 /// The name of a model, or a prefix with a `*`.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
 struct ModelPattern(String);
 
-impl<'de> de::Deserialize<'de> for ModelPattern {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let check = |key: &str| {
-            if key.trim().is_empty() {
-                return Err(format!("`{key}` is not the name of a model, such as \"openai/gpt-5\""));
-            }
-            if key.strip_suffix('*').unwrap_or(key).contains('*') {
-                return Err(format!("`{key}` matches no model: a `*` is only allowed at the end"));
-            }
-            if key.trim() != key || key.contains(|letter: char| letter.is_control() || is_invisible(letter)) {
-                return Err(format!("`{key}` matches no model: it has surrounding blanks or a line break"));
-            }
-            Ok(())
-        };
-        deserializer
-            .deserialize_str(Words { expecting: "the name of a model, such as \"openai/gpt-5\"", check })
-            .map(Self)
+impl TryFrom<String> for ModelPattern {
+    type Error = String;
+
+    fn try_from(key: String) -> Result<Self, String> {
+        if key.trim().is_empty() {
+            return Err(format!("`{key}` is not the name of a model, such as \"openai/gpt-5\""));
+        }
+        if key.strip_suffix('*').unwrap_or(&key).contains('*') {
+            return Err(format!("`{key}` matches no model: a `*` is only allowed at the end"));
+        }
+        if key.trim() != key || key.contains(is_hidden) {
+            return Err(format!("`{key}` matches no model: it has surrounding blanks or a line break"));
+        }
+        Ok(Self(key))
     }
 }
 
@@ -115,11 +102,11 @@ mod tests {
         let one = r#""prices": {"a/b": {"input": 1, "output": 2}}"#;
         assert!(serde_json::from_str::<PriceTable>(&format!("{{\"as_of\": {day}, {one}}}")).is_ok());
         for (as_of, rest, says) in [
-            (r#""soon""#, one, "`soon` is not a date such as 2026-11-01 at line 1"),
-            (r#""2026-13-41""#, one, "`2026-13-41` is not a date such as"),
-            (r#""2026-11-01T10:00""#, one, "is not a date such as"),
-            ("7", one, "expected a date in quotes"),
-            (day, r#""currency": "", "prices": {}"#, "`` is not a currency such as EUR"),
+            (r#""soon""#, one, r#"string "soon", expected a date in quotes, such as "2026-11-01" at line 1"#),
+            (r#""2026-13-41""#, one, "\"2026-13-41\", expected a date"),
+            (r#""2026-11-01T10:00""#, one, "expected a date in quotes"),
+            ("7", one, "expected a date in quotes, such as \"2026-11-01\" at line 1"),
+            (day, r#""currency": "", "prices": {}"#, "expected a currency in quotes, such as \"EUR\" at line 2"),
             (day, r#""prices": {"": {"input": 1, "output": 2}}"#, "`` is not the name of a model"),
             (day, r#""prices": {" a": {"input": 1, "output": 2}}"#, "` a` matches no model"),
             (day, r#""prices": {"a/*b": {"input": 1, "output": 2}}"#, "a `*` is only allowed at the end at line 2"),
