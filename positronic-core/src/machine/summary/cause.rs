@@ -1,18 +1,13 @@
 //! The cause of a failure, as a text that is the same for runs that failed alike.
 //!
 //! The message of a failure says where it happened, from the outermost brain inwards, and then what happened. The cause is the
-//! last part, its first line only, with an ellipsis for what differs from run to run: numbers and ids. The status of an
-//! HTTP answer and the numbers in names of models stay.
+//! last part, its first line only, with an ellipsis for what differs from run to run: numbers and ids, to the end of their word.
+//! The status of an HTTP answer and the numbers in names of models stay.
 
 /// The largest number of characters of a cause.
 const LONGEST: usize = 200;
-/// How long a part of a word with letters and digits must be to count as an id, and how many digits it must have.
-const ID: usize = 6;
-const ID_DIGITS: usize = 2;
-/// How long a word of hexadecimal digits and dashes must be to count as an id.
-const HEX_ID: usize = 16;
-/// How many digits after a dash are not part of a name, such as that of a model.
-const NUMBER_IN_NAME: usize = 2;
+/// How many digits a part of a name may have, such as those of a model.
+const DIGITS_IN_NAME: usize = 2;
 /// What stands for a number or an id.
 const GAP: char = '…';
 
@@ -20,20 +15,34 @@ const GAP: char = '…';
 pub(super) fn cause(message: &str) -> String {
     let line = innermost(message.trim()).lines().next().unwrap_or_default().trim_end();
     let mut cause = String::with_capacity(line.len());
-    let mut before = "";
-    for word in words(line) {
-        if word.starts_with(is_in_word) {
-            let is_status = matches!(before, "HTTP" | "status" | "code");
-            push_word(&mut cause, word, is_status);
-            before = word;
-        } else {
-            if word.trim() != "" {
-                before = "";
-            }
-            cause.push_str(word);
+    let mut follows_status = false;
+    for word in line.split_inclusive(|letter: char| letter.is_whitespace() || "/`'\"()[]{}=".contains(letter)) {
+        let text = word.trim_matches(|letter: char| !letter.is_alphanumeric());
+        let (before, after) = word.split_once(text).unwrap_or_default();
+        let is_status = follows_status && text.bytes().all(|byte| byte.is_ascii_digit());
+        let name = if is_status { text } else { before_number(text) };
+        cause.extend([before, name]);
+        if name.len() < text.len() {
+            cause.push(GAP);
         }
+        cause.push_str(after);
+        follows_status = matches!(text, "HTTP" | "status" | "code");
     }
-    joined(&cause).chars().take(LONGEST).collect()
+    cause.chars().take(LONGEST).collect()
+}
+
+/// Returns the part of a word before its first number or id.
+fn before_number(word: &str) -> &str {
+    let mut end = 0;
+    for part in word.split_inclusive(['-', '_', '.', ':', ',']) {
+        let digits = part.bytes().filter(u8::is_ascii_digit).count();
+        let is_in_name = end > 0 || part.starts_with(char::is_alphabetic);
+        if digits > DIGITS_IN_NAME || digits > 0 && !is_in_name {
+            break;
+        }
+        end += part.len();
+    }
+    word.get(..end).unwrap_or_default()
 }
 
 /// Returns a message without the brains, loops and steps around the failure.
@@ -46,89 +55,13 @@ fn innermost(mut message: &str) -> &str {
 
 /// Returns what follows "the step `Load` failed: " and the like.
 fn without_place(message: &str) -> Option<&str> {
-    let (before, rest) = message.split_once('`')?;
+    let place = message.strip_prefix("`on_exit` of ").unwrap_or(message);
+    let (before, rest) = place.split_once('`')?;
     let (_, rest) = rest.split_once('`')?;
+    let (times, cause) = rest.strip_prefix(" failed")?.split_once(": ")?;
     let is_place = before.starts_with("the ") && !before.contains([':', '.', ',']);
-    let rest = if is_place {
-        rest.strip_prefix(" failed")?
-    } else if message.starts_with("`on_exit` of the loop `") {
-        let (_, rest) = rest.strip_prefix(" of the loop `")?.split_once('`')?;
-        rest.strip_prefix(" failed")?
-    } else {
-        return None;
-    };
-    let (times, cause) = rest.split_once(": ")?;
     let is_count = times.is_empty() || times.ends_with(" times") && !times.contains('`');
-    (is_count && !cause.trim().is_empty()).then_some(cause)
-}
-
-const fn is_in_word(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.') || !letter.is_ascii() && letter != GAP
-}
-
-/// Splits a line into words and what is between them.
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    let mut rest = line;
-    std::iter::from_fn(move || {
-        let is_word = rest.chars().next().map(is_in_word)?;
-        let end = rest.find(|letter| is_in_word(letter) != is_word).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(end);
-        rest = after;
-        Some(word)
-    })
-}
-
-/// Writes a word without its numbers and ids.
-fn push_word(cause: &mut String, word: &str, is_status: bool) {
-    let digits = |part: &str| part.bytes().filter(u8::is_ascii_digit).count();
-    let id = word.trim_end_matches('.');
-    let is_hex = id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    if is_hex && id.len() >= HEX_ID && digits(id) > 0 {
-        cause.push(GAP);
-        cause.push_str(word.get(id.len()..).unwrap_or_default());
-        return;
-    }
-    let mut is_first = true;
-    let mut name = false;
-    for part in word.split_inclusive(['-', '_', '.']) {
-        let text = part.trim_end_matches(['-', '_', '.']);
-        let separator = part.get(text.len()..).unwrap_or_default();
-        let count = digits(text);
-        let is_number = count > 0 && text.len() - count <= 2 && text.starts_with(|first: char| first.is_ascii_digit());
-        let keeps = match is_number {
-            true => is_first && is_status || name && count <= NUMBER_IN_NAME,
-            false => text.chars().count() < ID || count < ID_DIGITS,
-        };
-        if keeps {
-            cause.push_str(text);
-        } else {
-            cause.push(GAP);
-        }
-        cause.push_str(separator);
-        name |= text.starts_with(|first: char| first.is_alphabetic());
-        is_first = false;
-    }
-}
-
-/// Makes one gap of several with only signs between them, such as those of `1,024.5`.
-fn joined(text: &str) -> String {
-    let mut joined = String::with_capacity(text.len());
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        joined.push(letter);
-        if letter != GAP {
-            continue;
-        }
-        let mut ahead = letters.clone();
-        while matches!(ahead.peek(), Some('.' | ',' | ':' | '-' | '_')) && {
-            ahead.next();
-            ahead.peek() == Some(&GAP)
-        } {
-            ahead.next();
-            letters = ahead.clone();
-        }
-    }
-    joined
+    (is_place && is_count && !cause.trim().is_empty()).then_some(cause)
 }
 
 #[cfg(test)]
@@ -167,12 +100,17 @@ mod tests {
             (
                 "`/tmp/stock-4711.csv`: No such file (os error 2)",
                 "`/tmp/stock-815.csv`: No such file (os error 2)",
-                "`/tmp/stock-….csv`: No such file (os error …)",
+                "`/tmp/stock-…`: No such file (os error …)",
             ),
             (
                 "run 01a2180b-7c1d-7000-8000-000000000001 is locked after 300ms",
                 "run 01a2180b-7c1d-7000-8000-00000000000f is locked after 1500ms",
                 "run … is locked after …",
+            ),
+            (
+                "claude-sonnet-4-5-20250929 is not available at localhost:4711",
+                "claude-sonnet-4-5-20260101 is not available at localhost:815",
+                "claude-sonnet-4-5-… is not available at localhost:…",
             ),
         ] {
             assert_eq!((cause(one).as_str(), cause(other).as_str()), (expected, expected));
@@ -181,6 +119,7 @@ mod tests {
             "rate limit reached for gpt-5-mini (HTTP 429)",
             "gemini-2.5-flash refuses the image: größer als erlaubt",
             "no customer `C-99`",
+            "exit code 137, signal: killed",
         ] {
             assert_eq!(cause(kept), kept);
         }
