@@ -7,7 +7,7 @@ use super::apply::IllegalEvent;
 use super::frames::{BrainEnd, BrainFrame};
 use super::stages::Frame as _;
 use super::state::RunState;
-use crate::record::{EndReason, Event, EventKind, Failure, LoopOutcome, Seq, ToolResult, UndoCause};
+use crate::record::{EndReason, Event, EventKind, Failure, LoopOutcome, Seq, ToolResult};
 
 /// The place where a run failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,32 +23,24 @@ pub(crate) struct FailedPlace {
 /// Finds the place where a run failed; `None` if it has not failed.
 pub(crate) fn failed_place<'a>(log: impl IntoIterator<Item = &'a Event>) -> Result<Option<FailedPlace>, IllegalEvent> {
     let mut state = RunState::default();
-    // The events since the last one that was not part of a failure, with that one.
-    let mut last: Vec<&Event> = Vec::new();
-    let mut before: Vec<&Event> = Vec::new();
+    // The last event that was not part of a failure, and the failure since then.
+    let (mut before, mut failed) = (Seq(0), None);
     for event in log {
+        let undone = matches!(event.kind, EventKind::BrainError(_))
+            && state.brain(&event.path).is_some_and(|brain| brain.undoing.is_some());
         state.fold(event)?;
         if state.root.as_deref().is_some_and(BrainFrame::is_failing) {
-            last.push(event);
-        } else {
-            before.push(event);
-            before.append(&mut last);
-            last.clear();
+            let at_limit = is_at_limit(&event.kind);
+            failed.get_or_insert(FailedPlace { before, at_limit, undone }).undone |= undone;
+            continue;
+        }
+        failed = None;
+        if !(event.with_next && closes(&event.kind)) {
+            before = event.seq;
         }
     }
-    if !state.root.as_deref().is_some_and(|root| matches!(root.end, Some(BrainEnd::Failed(_)))) {
-        return Ok(None);
-    }
-    let at_limit = last.first().is_some_and(|event| is_at_limit(&event.kind));
-    let message = last.iter().find_map(|event| message(&event.kind)).unwrap_or_default();
-    let end = before.iter().rposition(|event| !closes(&event.kind, message));
-    let begun = before.iter().rev().find_map(|event| match &event.kind {
-        EventKind::UndoStart { cause, .. } => Some(cause),
-        _ => None,
-    });
-    // The failure of a brain that has undone its stages begins with that of the undo.
-    let undone = matches!(begun, Some(UndoCause::Failed(failure)) if message.contains(&failure.message));
-    Ok(end.and_then(|end| before.get(end)).map(|event| FailedPlace { before: event.seq, at_limit, undone }))
+    let has_failed = state.root.as_deref().is_some_and(|root| matches!(root.end, Some(BrainEnd::Failed(_))));
+    Ok(failed.filter(|_| has_failed))
 }
 
 const fn is_at_limit(kind: &EventKind) -> bool {
@@ -61,26 +53,14 @@ const fn is_at_limit(kind: &EventKind) -> bool {
     )
 }
 
-fn message(kind: &EventKind) -> Option<&str> {
-    match kind {
-        EventKind::BrainError(Failure { message, .. })
-        | EventKind::LoopComplete { outcome: LoopOutcome::Failed { message, .. }, .. } => Some(message),
-        _ => None,
-    }
-}
-
-/// Returns whether an event ends something that was open when its frame failed with this message.
-fn closes(kind: &EventKind, failure: &str) -> bool {
-    let is_cause = |reason: &str| !failure.is_empty() && reason.starts_with(failure);
-    match kind {
-        EventKind::LoopToolResult {
-            result: ToolResult::Skipped { reason } | ToolResult::Interrupted { reason },
-            ..
-        } => is_cause(reason),
-        EventKind::LoopApprovalWithdrawn { cause } => is_cause(cause),
-        EventKind::LoopBrainComplete { error: Some(error), .. } => is_cause(error),
-        EventKind::BrainCancelled { reason: Some(reason), .. } => is_cause(reason),
-        EventKind::LoopComplete { outcome: LoopOutcome::Cancelled, .. } => true,
-        _ => false,
-    }
+/// Returns whether an event ends something that is open when its frame fails; it belongs to the transition of the failure.
+const fn closes(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::LoopToolResult { result: ToolResult::Skipped { .. } | ToolResult::Interrupted { .. }, .. }
+            | EventKind::LoopApprovalWithdrawn { .. }
+            | EventKind::LoopBrainComplete { error: Some(_), .. }
+            | EventKind::BrainCancelled { .. }
+            | EventKind::LoopComplete { outcome: LoopOutcome::Cancelled, .. }
+    )
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use positronic_core::dsl::Verdict;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, Event, ModelError, ModelErrorKind, ModelRequest, RunId, Seq, Status};
@@ -135,6 +136,43 @@ async fn retry_of_a_failed_model_asks_it_again() {
 
     assert_eq!(settled(&again).await, Settled::Completed(json!(11)));
     assert_eq!(journal.take(), ["paid", "fetched"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_of_a_loop_that_a_guard_stopped_opens_the_other_calls_again() {
+    let journal = Journal::default();
+    let shop = brain("Shop")
+        .services::<Journal>()
+        .r#loop("Work", |cx| {
+            cx.system("Work.")
+                .input("begin")
+                .tool("pay", |t| {
+                    t.description("Pays")
+                        .approval(|_: &NoArgs, _| Some("money".to_owned()))
+                        .execute(async |_, _| Ok("paid"))
+                })
+                .tool("look", |t| {
+                    t.description("Looks").execute(async |_: NoArgs, cx| {
+                        cx.services.note("looked");
+                        Ok("a secret")
+                    })
+                })
+                .guard_result("No secrets", async |_, _, _| Verdict::Stop("it is a secret".to_owned()))
+        })
+        .bind(journal.clone());
+    let model = ScriptedModel::from_fn(|_: &ModelRequest| Reply::calls([("look", json!({})), ("pay", json!({}))]));
+    let runner = runner(model).brain(shop.clone());
+    let run = failed(&runner.start(shop, ()).await.unwrap()).await;
+    let log = names(&runner.client(), &run).await;
+
+    let again = runner.retry(&run, Actor::default()).await.unwrap();
+
+    let Settled::Waiting(open) = settled(&again).await else { panic!("{:?}", settled(&again).await) };
+    assert_eq!(open.len(), 1, "the approval is open again");
+    assert_eq!(journal.take(), ["looked"], "once");
+    let (_, at) = runner.client().store().run(again.id()).await.unwrap().forked_from.unwrap();
+    let failure = ["LOOP_APPROVAL_WITHDRAWN", "LOOP_TOOL_RESULT", "LOOP_COMPLETE", "BRAIN_ERROR"];
+    assert_eq!((log[at.index()], &log[at.index() + 1..]), ("LOOP_TOOL_RESULT", &failure[..]), "{log:?}");
 }
 
 #[tokio::test(start_paused = true)]
