@@ -7,7 +7,6 @@
 //! The crates `positronic-openai`, `positronic-anthropic` and `positronic-gemini` call servers, [`scripted`] returns the replies of a test, [`cassette`] records another model and replays it
 //! without an API key.
 
-mod capabilities;
 pub mod cassette;
 mod plain;
 pub mod scripted;
@@ -18,7 +17,6 @@ use std::fmt;
 use futures::future::BoxFuture;
 
 pub use crate::record::RetryPolicy;
-pub use capabilities::Capabilities;
 
 use crate::record::{ActionFormat, DeltaKind, Message, ModelError, ModelRequest, ModelResponse, Output};
 

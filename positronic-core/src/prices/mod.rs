@@ -6,5 +6,4 @@ mod bundled;
 mod file;
 mod table;
 
-pub(crate) use table::longest_match;
-pub use table::{LongRequest, Price, PriceTable};
+pub use table::{LongRequest, Price, PriceTable, longest_match};

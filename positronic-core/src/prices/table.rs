@@ -126,8 +126,9 @@ impl PriceTable {
     }
 }
 
-/// Finds the entry of a table whose key matches a model best: one with the provider, then the longest.
-pub(crate) fn longest_match<'a, T>(table: &'a IndexMap<String, T>, provider: &str, model: &str) -> Option<&'a T> {
+/// Finds the entry of a table whose key matches a model best, as in a [`PriceTable`]: one with the provider, then the longest.
+#[must_use]
+pub fn longest_match<'a, T>(table: &'a IndexMap<String, T>, provider: &str, model: &str) -> Option<&'a T> {
     let full = format!("{provider}/{model}");
     let longest = |name: &str| {
         let fitting = table.iter().filter(|(key, _)| stands_for(key, name));

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use positronic_core::model::Capabilities;
 use positronic_core::record::ActionFormat;
-use positronic_model_http::{HttpOptions, Timeouts};
+use positronic_model_http::{Capabilities, HttpOptions, Timeouts};
 use serde::Serialize;
 
 /// The header with the names of beta features.

@@ -28,3 +28,4 @@ mod wire;
 pub use assembler::MessagesAssembler;
 pub use config::{AnthropicConfig, CacheLife, Thinking};
 pub use model::Anthropic;
+pub use positronic_model_http::Capabilities;

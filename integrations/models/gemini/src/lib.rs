@@ -27,3 +27,4 @@ mod wire;
 pub use assembler::GenerateContentAssembler;
 pub use config::GeminiConfig;
 pub use model::Gemini;
+pub use positronic_model_http::Capabilities;

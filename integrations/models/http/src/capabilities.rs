@@ -1,14 +1,13 @@
 //! Capabilities of models: which kinds of files they read.
 
 use indexmap::IndexMap;
+use positronic_core::prices::longest_match;
+use positronic_core::record::FileKind;
 use serde::{Deserialize, Serialize};
-
-use crate::prices::longest_match;
-use crate::record::FileKind;
 
 /// Which kinds of files models read, as of a date.
 ///
-/// A key is `provider/model` or a model's name, and matches as in a [`PriceTable`](crate::prices::PriceTable). A request with a file
+/// A key is `provider/model` or a model's name, and matches as in a [`PriceTable`](positronic_core::prices::PriceTable). A request with a file
 /// that its model does not read fails before it is sent; a file in a tool's result is left out then, and the model reads the line about
 /// it. A model without a match is sent all files, and its provider decides.
 ///
@@ -69,9 +68,9 @@ impl Capabilities {
     pub fn reads(&self, provider: &str, model: &str, kind: FileKind) -> Option<bool> {
         match kind {
             FileKind::Text => return Some(true),
+            Image | Audio | Video | Pdf => {}
             // The table has no models of other documents.
-            FileKind::Other => return None,
-            FileKind::Image | FileKind::Audio | FileKind::Video | FileKind::Pdf => {}
+            _ => return None,
         }
         longest_match(&self.inputs, provider, model).map(|kinds| kinds.contains(&kind))
     }
@@ -87,7 +86,7 @@ impl Capabilities {
                 Audio => "audio",
                 Video => "videos",
                 Pdf => "PDFs",
-                FileKind::Text | FileKind::Other => "other files",
+                _ => "other files",
             })
             .collect();
         match words.split_last() {

@@ -6,10 +6,11 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use positronic_core::model::Capabilities;
 use positronic_core::record::{
     Attachment, FileKind, FileLocation, FileRef, Message, ModelError, ModelErrorKind, ModelRequest, Transcript,
 };
+
+use super::capabilities::Capabilities;
 
 /// Base64 with padding, which may be missing in what is read.
 const BASE64: GeneralPurpose = GeneralPurpose::new(

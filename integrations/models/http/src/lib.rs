@@ -8,6 +8,7 @@
 
 mod assemble;
 mod borrowed_json;
+mod capabilities;
 mod chunk_repair;
 mod clients;
 mod documents;
@@ -35,6 +36,7 @@ mod unpack;
 mod unreachable;
 
 pub use assemble::{Assemble, Progress};
+pub use capabilities::Capabilities;
 pub use endpoint::Endpoint;
 pub use fault::{MAX_ITEMS, http_error, reported_error, shorten, too_many_items};
 pub use files::{FileContent, data_url, from_base64, from_data_url};

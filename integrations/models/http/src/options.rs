@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::model::Capabilities;
-
+use super::capabilities::Capabilities;
 use super::sender::HttpSender;
 
 /// The options of a [`Transport`](super::Transport).

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use positronic_core::model::Capabilities;
 use positronic_core::record::{ActionFormat, Settings};
-use positronic_model_http::{HttpOptions, HttpSender, Route, Timeouts};
+use positronic_model_http::{Capabilities, HttpOptions, HttpSender, Route, Timeouts};
 
 /// The configuration of a server and its differences from OpenAI's API.
 ///

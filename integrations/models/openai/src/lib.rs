@@ -39,6 +39,6 @@ pub use adapter::{Api, OpenAi};
 pub use chat::{Chat, OpenAiChat};
 pub use chat_assembler::ChatAssembler;
 pub use config::{ContextAfterResults, EncryptedReasoning, OpenAiConfig, ReasoningBack};
-pub use positronic_model_http::Timeouts;
+pub use positronic_model_http::{Capabilities, Timeouts};
 pub use responses::{OpenAiResponses, Responses};
 pub use responses_assembler::ResponsesAssembler;

@@ -40,5 +40,6 @@ mod reasoning;
 pub use error::{ProviderError, Setting};
 pub use options::ModelOptions;
 pub use positronic_async_openai::Token;
+pub use positronic_model_http::Capabilities;
 pub use provider::Provider;
 pub use providers::{Configured, Providers};

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use positronic_core::model::Capabilities;
 use positronic_core::record::ActionFormat;
-use positronic_model_http::is_secret_header;
+use positronic_model_http::{Capabilities, is_secret_header};
 
 /// The options of a model. Each provider gets them in its own form.
 ///
