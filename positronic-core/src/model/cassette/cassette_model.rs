@@ -88,7 +88,7 @@ impl Cassette {
     /// as its recording.
     ///
     /// A secret of 16 bytes or more is replaced everywhere, a shorter one only where it is a separate word, and not in
-    /// structural fields such as `type` or a tool's `name`. One shorter than [`MIN_SECRET`] is not replaced, since that
+    /// structural fields such as `type` or a tool's `name`. One shorter than [`MIN_SECRET`](super::MIN_SECRET) is not replaced, since that
     /// would change ordinary text; a warning is logged.
     #[must_use]
     pub fn hide(mut self, secrets: impl IntoIterator<Item = impl Into<String>>) -> Self {
