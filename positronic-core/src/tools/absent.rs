@@ -5,117 +5,64 @@
 
 use std::collections::HashSet;
 
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
 
-/// Removes each `null` of an optional property whose schema rejects it. Returns whether there was one.
-pub(super) fn remove_absent(schema: &Value, value: &mut Value) -> bool {
-    within(schema, &[schema], value)
-}
-
-/// Removes them in a value that `schemas` describe.
-fn within(root: &Value, schemas: &[&Value], value: &mut Value) -> bool {
-    match value {
-        Value::Object(fields) => {
-            let views = views(root, schemas, fields);
-            let before = fields.len();
-            fields.retain(|name, field| !(field.is_null() && is_absent(root, &views, name)));
-            let mut removed = fields.len() < before;
-            for (name, field) in fields {
-                let own: Vec<_> = views
-                    .iter()
-                    .filter_map(|view| property(view, name).or_else(|| view.get("additionalProperties")))
-                    .collect();
-                removed |= !own.is_empty() && within(root, &own, field);
-            }
-            removed
-        }
-        Value::Array(items) => {
-            let none = Map::new();
-            let views = views(root, schemas, &none);
-            let mut removed = false;
-            for (index, item) in items.iter_mut().enumerate() {
-                let prefix = |view: &&'_ Map<String, Value>| view.get("prefixItems").is_some();
-                let own: Vec<_> = views
-                    .iter()
-                    .filter_map(|view| {
-                        let at = view.get("prefixItems").and_then(|items| items.get(index));
-                        at.or_else(|| view.get("items").filter(|_| !prefix(view)))
-                    })
-                    .collect();
-                removed |= !own.is_empty() && within(root, &own, item);
-            }
-            removed
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+/// Removes each `null` that the schema of its property rejects, except for required properties.
+pub(super) fn remove_absent(validator: &Validator, value: &mut Value) {
+    let errors = validator.iter_errors(value);
+    let nulls: Vec<_> = errors.filter_map(|error| rejected_nulls(&error)).flatten().collect();
+    if nulls.is_empty() {
+        return;
+    }
+    for null in &nulls {
+        property(value, null).and_then(|(object, name)| object.remove(&name));
+    }
+    let mut missing = HashSet::new();
+    validator.iter_errors(value).for_each(|error| add_missing(&error, &mut missing));
+    for null in nulls.iter().filter(|null| missing.contains(*null)) {
+        property(value, null).map(|(object, name)| object.insert(name, Value::Null));
     }
 }
 
-/// Follows references, and lists the union branches that can describe an object with these fields.
-fn views<'s>(root: &'s Value, schemas: &[&'s Value], fields: &Map<String, Value>) -> Vec<&'s Map<String, Value>> {
-    let mut open: Vec<&Value> = schemas.to_vec();
-    let mut seen = HashSet::new();
-    let mut views = Vec::new();
-    while let Some(schema) = open.pop() {
-        if !seen.insert(std::ptr::from_ref(schema)) {
-            continue;
-        }
-        let Value::Object(keywords) = schema else { continue };
-        open.extend(target(root, keywords));
-        for union in ["anyOf", "oneOf", "allOf"] {
-            open.extend(keywords.get(union).and_then(Value::as_array).into_iter().flatten());
-        }
-        let excluded = fields.iter().any(|(name, value)| {
-            let constant = property(keywords, name).and_then(|schema| schema.get("const"));
-            constant.is_some_and(|constant| constant != value)
-        });
-        if !excluded {
-            views.push(keywords);
-        }
+/// Lists the locations of the `null`s that cause an error; `None` if it has another cause. Of a union, it takes the first branch
+/// that the value fits without such `null`s.
+fn rejected_nulls(error: &ValidationError<'_>) -> Option<Vec<String>> {
+    if error.instance().is_null() {
+        return is_of_property(error).then(|| vec![error.instance_path().as_str().to_owned()]);
     }
-    views
+    let nulls = |branch: &Vec<_>| branch.iter().map(rejected_nulls).collect::<Option<Vec<_>>>();
+    branches(error).iter().find_map(nulls).map(|nulls| nulls.concat())
 }
 
-fn target<'s>(root: &'s Value, schema: &Map<String, Value>) -> Option<&'s Value> {
-    root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
+/// Returns whether the schema of a property causes an error, instead of the schema of all items or of further properties.
+fn is_of_property(error: &ValidationError<'_>) -> bool {
+    let name = error.instance_path().as_str().rsplit_once('/').map(|(_, name)| format!("/properties/{name}"));
+    let schema = name.and_then(|name| error.evaluation_path().as_str().rsplit_once(&name).map(|(_, schema)| schema));
+    schema.is_some_and(|schema| !schema.contains("Properties"))
 }
 
-fn property<'s>(schema: &'s Map<String, Value>, name: &str) -> Option<&'s Value> {
-    schema.get("properties")?.get(name)
-}
-
-/// Returns whether a `null` in this property means absence, by every schema with this property.
-fn is_absent(root: &Value, views: &[&Map<String, Value>], name: &str) -> bool {
-    let mut known = views.iter().filter_map(|view| Some((view, property(view, name)?))).peekable();
-    known.peek().is_some()
-        && known.all(|(view, schema)| {
-            let required = view.get("required").and_then(Value::as_array);
-            let required = required.is_some_and(|names| names.iter().any(|required| required == name));
-            !required && !takes_null(root, schema, &mut HashSet::new())
-        })
-}
-
-fn takes_null(root: &Value, schema: &Value, seen: &mut HashSet<*const Value>) -> bool {
-    let Value::Object(keywords) = schema else { return schema != &Value::Bool(false) };
-    if !seen.insert(std::ptr::from_ref(schema)) {
-        // Circular references accept whatever the other schemas do.
-        return true;
+/// Adds the locations of required properties that are absent.
+fn add_missing(error: &ValidationError<'_>, missing: &mut HashSet<String>) {
+    if let ValidationErrorKind::Required { property: Value::String(name) } = error.kind() {
+        missing.insert(error.instance_path().join(name).as_str().to_owned());
     }
-    let of_type = keywords.get("type").is_none_or(|kind| match kind {
-        Value::Array(kinds) => kinds.iter().any(|kind| kind == "null"),
-        kind => kind == "null",
-    });
-    let listed = keywords.get("enum").and_then(Value::as_array).is_none_or(|values| values.contains(&Value::Null));
-    let constant = keywords.get("const").is_none_or(Value::is_null);
-    let branches =
-        |union: &str| keywords.get(union).and_then(Value::as_array).map(|all| all.iter().collect::<Vec<_>>());
-    let unions = [branches("anyOf"), branches("oneOf")];
-    let all = branches("allOf").unwrap_or_default();
-    of_type
-        && listed
-        && constant
-        && target(root, keywords).is_none_or(|target| takes_null(root, target, seen))
-        && unions.iter().flatten().all(|some| some.iter().any(|branch| takes_null(root, branch, seen)))
-        && all.iter().all(|branch| takes_null(root, branch, seen))
+    branches(error).iter().flatten().for_each(|error| add_missing(error, missing));
+}
+
+/// Lists the errors of each branch of a union that a value does not fit.
+fn branches<'e>(error: &'e ValidationError<'_>) -> &'e [Vec<ValidationError<'static>>] {
+    match error.kind() {
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => context,
+        _ => &[],
+    }
+}
+
+/// Returns the object at a location's parent, and the name of the property in it.
+fn property<'v>(value: &'v mut Value, at: &str) -> Option<(&'v mut Map<String, Value>, String)> {
+    let (object, name) = at.rsplit_once('/')?;
+    Some((value.pointer_mut(object)?.as_object_mut()?, name.replace("~1", "/").replace("~0", "~")))
 }
 
 #[cfg(test)]
@@ -125,7 +72,7 @@ mod tests {
     use super::*;
 
     fn without(schema: &Value, mut value: Value) -> Value {
-        remove_absent(schema, &mut value);
+        remove_absent(&jsonschema::validator_for(schema).unwrap(), &mut value);
         value
     }
 
@@ -135,45 +82,51 @@ mod tests {
             "type": "object",
             "properties": {
                 "must": {"type": "string"}, "may": {"type": "string"}, "nothing": {"type": ["string", "null"]}, "any": {},
-                "named": {"$ref": "#/$defs/Name"},
+                "named": {"$ref": "#/$defs/Name"}, "list": {"items": {"type": "string"}}, "a/b~c": {"enum": ["x"]},
+                "map": {"additionalProperties": {"type": "string"}},
             },
             "required": ["must"],
             "$defs": {"Name": {"anyOf": [{"type": "string"}, {"type": "integer"}]}},
         });
-        let nulls = json!({"must": null, "may": null, "nothing": null, "any": null, "named": null, "other": null});
+        let kept = json!({
+            "must": null, "nothing": null, "any": null, "other": null, "list": [null], "map": {"map": null, "x": null},
+        });
+        let mut nulls = kept.clone();
+        for name in ["may", "named", "a/b~c"] {
+            nulls[name] = Value::Null;
+        }
 
-        assert_eq!(without(&schema, nulls), json!({"must": null, "nothing": null, "any": null, "other": null}));
+        assert_eq!(without(&schema, nulls), kept);
     }
 
     #[test]
     fn nulls_are_removed_in_lists_definitions_and_the_matching_branch() {
-        let branch = |kind: &str, required: Value| {
+        let branch = |kind: &str, required: Value, y: Value| {
             json!({
                 "type": "object",
-                "properties": {"kind": {"const": kind}, "x": {"type": "integer"}, "next": {"$ref": "#/$defs/Node"}},
+                "properties": {
+                    "kind": {"const": kind}, "x": {"type": "integer"}, "y": {"type": y}, "next": {"$ref": "#/$defs/Node"},
+                },
                 "required": required,
             })
         };
+        let branches = [
+            branch("b", json!(["kind", "x"]), json!("integer")),
+            branch("a", json!(["kind"]), json!(["integer", "null"])),
+        ];
         let schema = json!({
             "type": "object",
             "properties": {"nodes": {"type": "array", "items": {"$ref": "#/$defs/Node"}}},
-            "$defs": {"Node": {"oneOf": [branch("a", json!(["kind"])), branch("b", json!(["kind", "x"]))]}},
+            "$defs": {"Node": {"oneOf": branches}},
         });
         let nodes = json!({"nodes": [
-            {"kind": "a", "x": null, "next": {"kind": "a", "x": 1, "next": null}},
-            {"kind": "b", "x": null, "next": null},
+            {"kind": "a", "x": null, "y": null, "next": {"kind": "a", "x": 1, "next": null}},
+            {"kind": "b", "x": null, "y": null, "next": null},
         ]});
 
         assert_eq!(
             without(&schema, nodes),
-            json!({"nodes": [{"kind": "a", "next": {"kind": "a", "x": 1}}, {"kind": "b", "x": null}]})
+            json!({"nodes": [{"kind": "a", "y": null, "next": {"kind": "a", "x": 1}}, {"kind": "b", "x": null}]})
         );
-    }
-
-    #[test]
-    fn circular_references_terminate() {
-        let schema = json!({"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}, "properties": {"p": {"$ref": "#"}}});
-
-        assert_eq!(without(&schema, json!({"p": null})), json!({"p": null}));
     }
 }

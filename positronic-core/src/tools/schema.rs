@@ -197,16 +197,16 @@ impl Schema {
 
     /// Does what [`Schema::accept`] does with the compiled validator.
     pub(super) fn accept_compiled(&self, value: &mut Value) -> Result<(), String> {
-        // What is too much work to check is too much to look through.
         let (validator, steps) = self.bounded(value)?;
-        if let Err(problem) = explain(validator, steps, value) {
-            let mut present = value.clone();
-            if !remove_absent(&self.json, &mut present) {
-                return Err(problem);
-            }
-            self.check_compiled(&present)?;
-            *value = present;
+        if validator.is_valid(value) {
+            return Ok(());
         }
+        let mut present = value.clone();
+        if steps.unwrap_or_else(|| nodes(value)) <= MAX_EXPLAINED {
+            remove_absent(validator, &mut present);
+        }
+        explain(validator, steps, &present)?;
+        *value = present;
         Ok(())
     }
 
