@@ -81,8 +81,6 @@ const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 /// The information about a schema that counting needs besides its document.
 #[derive(Debug)]
 pub(super) struct Outline {
-    /// The JSON pointers of anchors.
-    anchors: HashMap<String, String>,
     /// The number of values in the schema, if each of its subschemas applies to a value at most once and in one step.
     applied_once: Option<u64>,
 }
@@ -103,13 +101,12 @@ impl Outline {
         if text > MAX_TEXT {
             return Err(format!("it has {text} bytes of text, but at most {MAX_TEXT} are allowed"));
         }
-        let mut anchors = HashMap::new();
-        find_anchors(schema, &mut String::new(), true, &mut anchors)?;
+        if within(schema).any(has_own_base) {
+            return Err("a schema within it has an `$id` and a reference of its own, which is not supported".to_owned());
+        }
+        Reader { root: schema, applied: HashMap::new(), depth: 0 }.visit_all(schema)?;
         let applied_once = (!has_any(schema, &REPEATED)).then(|| u64::try_from(nodes).unwrap_or(u64::MAX));
-        let outline = Self { anchors, applied_once };
-        let mut reader = Reader { outline: &outline, root: schema, applied: HashMap::new(), depth: 0 };
-        reader.visit_all(schema)?;
-        Ok(outline)
+        Ok(Self { applied_once })
     }
 
     /// Returns an upper bound of the steps of a check: from the sizes of schema and value if that is small, counted otherwise.
@@ -124,7 +121,7 @@ impl Outline {
             return Ok(steps);
         }
         let most = MAX_STEPS.max(MAX_STEPS_EACH.saturating_mul(nodes));
-        let mut counter = Counter { outline: self, root: schema, steps: 0, most, depth: 0 };
+        let mut counter = Counter { root: schema, steps: 0, most, depth: 0 };
         match counter.visit(schema, value) {
             Some(()) => Ok(counter.steps),
             None if counter.depth > MAX_DEPTH => {
@@ -134,16 +131,6 @@ impl Outline {
                 Err(format!("the check would take more than {most} steps: the schema applies too often to the value"))
             }
         }
-    }
-
-    /// Resolves a reference.
-    fn target<'a>(&self, root: &'a Value, reference: &str) -> Option<&'a Value> {
-        let fragment = reference.strip_prefix('#')?;
-        let fragment = percent_decoded(fragment)?;
-        if fragment.is_empty() || fragment.starts_with('/') {
-            return root.pointer(&fragment);
-        }
-        root.pointer(self.anchors.get(&fragment)?)
     }
 }
 
@@ -186,49 +173,10 @@ fn count(value: &Value, nodes: &mut usize, text: &mut usize) {
     within(value).for_each(|inner| count(inner, nodes, text));
 }
 
-/// Finds all anchors. It rejects embedded documents, whose references have another base.
-fn find_anchors(
-    value: &Value,
-    at: &mut String,
-    is_root: bool,
-    anchors: &mut HashMap<String, String>,
-) -> Result<(), String> {
-    let length = at.len();
-    let mut go = |name: &str, inner: &Value, anchors: &mut HashMap<String, String>| {
-        at.push('/');
-        at.push_str(&name.replace('~', "~0").replace('/', "~1"));
-        let found = find_anchors(inner, at, false, anchors);
-        at.truncate(length);
-        found
-    };
-    match value {
-        Value::Object(fields) => {
-            for (name, inner) in fields {
-                go(name, inner, anchors)?;
-            }
-            for name in ["$anchor", "$dynamicAnchor"] {
-                if let Some(anchor) = fields.get(name).and_then(Value::as_str) {
-                    anchors.entry(anchor.to_owned()).or_insert_with(|| at.clone());
-                }
-            }
-            if !is_root && fields.get("$id").is_some_and(Value::is_string) && has_reference(value) {
-                return Err(
-                    "a schema within it has an `$id` and a reference of its own, which is not supported".to_owned()
-                );
-            }
-        }
-        Value::Array(items) => {
-            for (index, inner) in items.iter().enumerate() {
-                go(&index.to_string(), inner, anchors)?;
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-    Ok(())
-}
-
-fn has_reference(value: &Value) -> bool {
-    REFERENCES.iter().any(|name| value.get(name).is_some_and(Value::is_string)) || within(value).any(has_reference)
+/// Returns whether a subschema is a document of its own, so that the references in it have another base.
+fn has_own_base(schema: &Value) -> bool {
+    let has_id = schema.get("$id").is_some_and(Value::is_string);
+    (has_id && has_any(schema, &REFERENCES)) || within(schema).any(has_own_base)
 }
 
 /// Returns whether there is a field with one of these names.
@@ -252,8 +200,13 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// Resolves a reference by a JSON pointer.
+fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    root.pointer(&percent_decoded(reference.strip_prefix('#')?)?)
+}
+
 /// Lists the subschemas that apply to the same value, with resolved references.
-fn same<'a>(outline: &Outline, root: &'a Value, schema: &'a Map<String, Value>) -> Result<Vec<&'a Value>, String> {
+fn same<'a>(root: &'a Value, schema: &'a Map<String, Value>) -> Result<Vec<&'a Value>, String> {
     let mut all = Vec::new();
     all.extend(SAME.iter().filter_map(|name| schema.get(*name)));
     let lists = SAME_LIST.iter().filter_map(|name| schema.get(*name).and_then(Value::as_array));
@@ -261,15 +214,15 @@ fn same<'a>(outline: &Outline, root: &'a Value, schema: &'a Map<String, Value>) 
     let maps = SAME_MAP.iter().filter_map(|name| schema.get(*name).and_then(Value::as_object));
     all.extend(maps.flat_map(Map::values).filter(|inner| !inner.is_array()));
     for reference in REFERENCES.iter().filter_map(|name| schema.get(*name).and_then(Value::as_str)) {
-        let target = outline.target(root, reference);
-        all.push(target.ok_or_else(|| format!("its reference `{reference}` does not exist within it"))?);
+        all.push(target(root, reference).ok_or_else(|| {
+            format!("its reference `{reference}` is not the JSON pointer of a schema in it, such as `#/$defs/name`")
+        })?);
     }
     Ok(all)
 }
 
 /// Counts the subschemas that apply to one value.
 struct Reader<'a> {
-    outline: &'a Outline,
     root: &'a Value,
     /// Counts by memory address; `None` while being counted.
     applied: HashMap<*const Value, Option<u64>>,
@@ -320,7 +273,7 @@ impl<'a> Reader<'a> {
             return Err(format!("its references and combinators lead through more than {MAX_APPLIED_DEPTH} schemas"));
         }
         let mut sum = 1_u64;
-        for inner in same(self.outline, self.root, fields)? {
+        for inner in same(self.root, fields)? {
             sum = sum.saturating_add(self.applied(inner)?);
         }
         // Finding unevaluated members repeats all of the evaluation.
@@ -335,7 +288,6 @@ impl<'a> Reader<'a> {
 
 /// Counts the visits of a check.
 struct Counter<'a> {
-    outline: &'a Outline,
     root: &'a Value,
     steps: u64,
     most: u64,
@@ -367,7 +319,8 @@ impl<'a> Counter<'a> {
         let iterations = 1
             + usize::from(fields.contains_key("unevaluatedProperties"))
             + usize::from(fields.contains_key("unevaluatedItems"));
-        let around = same(self.outline, self.root, fields).unwrap_or_default();
+        // A reference that cannot be followed cannot be counted: the schema may still have one where only references lead.
+        let around = same(self.root, fields).ok()?;
         for _ in 0..iterations {
             for inner in &around {
                 self.visit(inner, value)?;

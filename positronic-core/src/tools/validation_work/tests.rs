@@ -28,7 +28,7 @@ fn small_check_whose_subschemas_apply_once_is_not_counted() {
     let outline = Outline::of(&schema).unwrap();
     let bound = |value: &Value| outline.bound(&schema, value).unwrap();
     let counted = |value: &Value| {
-        let mut counter = Counter { outline: &outline, root: &schema, steps: 0, most: u64::MAX, depth: 0 };
+        let mut counter = Counter { root: &schema, steps: 0, most: u64::MAX, depth: 0 };
         counter.visit(&schema, value).map(|()| counter.steps).unwrap()
     };
 
@@ -51,14 +51,26 @@ fn self_reference_for_the_same_value_is_rejected() {
 }
 
 #[test]
-fn external_references_are_rejected() {
-    for reference in ["https://example.org/schema", "other.json", "#/nowhere", "#missing"] {
-        let error = Outline::of(&json!({"properties": {"a": {"$ref": reference}}})).unwrap_err();
-        assert!(error.contains("does not exist within it"), "{error}");
+fn references_other_than_pointers_within_the_schema_are_rejected() {
+    let anchors = json!([{"$anchor": "one"}, {"$dynamicAnchor": "two"}]);
+    for reference in ["https://example.org/schema", "other.json", "#/nowhere", "#missing", "#one"] {
+        let error = Outline::of(&json!({"properties": {"a": {"$ref": reference}}, "$defs": anchors})).unwrap_err();
+        assert!(error.contains("is not the JSON pointer of a schema in it"), "{error}");
     }
-    let anchored =
-        json!({"$defs": {"a b": {"$anchor": "one"}}, "items": {"$ref": "#one"}, "not": {"$ref": "#/$defs/a%20b"}});
-    assert!(Outline::of(&anchored).is_ok());
+    let dynamic = json!({"items": {"$dynamicRef": "#two"}, "$defs": anchors});
+    assert!(Outline::of(&dynamic).unwrap_err().contains("`#two` is not the JSON pointer"));
+    let hidden = json!({"$ref": "#/x", "x": {"$anchor": "one", "properties": {"a": {"$ref": "#one"}}}});
+    assert!(Outline::of(&hidden).unwrap().bound(&hidden, &json!({"a": 1})).is_err(), "no step remains uncounted");
+    assert!(Outline::of(&json!({"$defs": {"a b": {}}, "items": {"$ref": "#/$defs/a%20b"}})).is_ok());
+}
+
+#[test]
+fn subschema_with_an_id_and_a_reference_is_rejected() {
+    let within = |inner: Value| Outline::of(&json!({"$id": "a.json", "$defs": {"b": {}}, "items": inner})).map(drop);
+
+    assert_eq!(within(json!({"$id": "b.json", "properties": {"$id": {"type": "string"}}})), Ok(()));
+    assert_eq!(within(json!({"$ref": "#/$defs/b"})), Ok(()));
+    assert!(within(json!({"$id": "b.json", "not": {"$ref": "#/$defs/b"}})).unwrap_err().contains("has an `$id`"));
 }
 
 #[test]
