@@ -334,7 +334,7 @@ pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
             question.or_else(|| replies.get(&path))
         });
         let known = known.expect("the log has an answer for this loop").clone();
-        let is_decided = matches!(request.settings.output, OutputFormat::JsonText { .. }) && !known.calls.is_empty();
+        let is_decided = matches!(request.settings.output, OutputFormat::JsonSchema { .. }) && !known.calls.is_empty();
         if is_decided { decision(&known) } else { Reply::response(known) }
     })
 }

@@ -127,7 +127,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_ANSWER_BROKEN", "metadata": {"provider": "p", "model": "m", "finish": "stop", "usage": usage}}),
         json!({
             "type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {
-                "output": {"type": "json_text", "name": "N", "schema": "{}"},
+                "output": {"type": "json_schema", "name": "N", "schema": {}},
                 "structured_actions": {"batches": true, "form": "grammar", "retries": 1}
             }}
         }),

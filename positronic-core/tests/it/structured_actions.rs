@@ -8,7 +8,7 @@ use positronic_core::prices::PriceTable;
 use positronic_core::projection::Costs;
 use positronic_core::record::{
     ActionFormat, Actor, Assistant, EndReason, EventKind, Message, ModelError, ModelErrorKind, ModelRequest,
-    OutputFormat, Part, Seq, SignalKind, ToolResult, Usage,
+    OrderedJson, OutputFormat, Part, Seq, SignalKind, ToolResult, Usage,
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::sink::Recorder;
@@ -110,8 +110,7 @@ async fn request_has_no_tools_and_lists_actions_in_text_and_as_a_format() {
         assert!(told.contains(part), "{part} in {told}");
     }
     assert!(!told.contains("JSON schema"), "the answer format contains the schemas: {told}");
-    let OutputFormat::JsonText { name, schema } = &request.settings.output else { panic!("{:?}", request.settings) };
-    let schema: Value = serde_json::from_str(schema).unwrap();
+    let OutputFormat::JsonSchema { name, schema } = &request.settings.output else { panic!("{:?}", request.settings) };
     assert_eq!(name, "action");
     assert_eq!(schema["type"], "object", "providers want one object at the root");
     assert_eq!(schema["properties"]["action"]["enum"], json!(["safe", "gated.job", "finish"]));
@@ -153,7 +152,8 @@ async fn loop_format_overrides_the_models_format() {
 
     let play = Play::new([finish()]);
     play.run(&grammar, ()).await;
-    let OutputFormat::JsonText { schema, .. } = &play.last_request().settings.output else { panic!() };
+    let OutputFormat::JsonSchema { schema, .. } = &play.last_request().settings.output else { panic!() };
+    let schema = OrderedJson::of_schema(schema).to_string();
     assert!(schema.starts_with("{\"anyOf\":[{\"type\":\"object\",\"properties\":{\"reasoning\""), "{schema}");
 
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -170,7 +170,7 @@ async fn loop_format_overrides_the_models_format() {
         "so the request can be rebuilt"
     );
     test.run(&grammar, ()).await;
-    assert!(matches!(seen.lock().unwrap()[1], OutputFormat::JsonText { .. }), "as the loop says");
+    assert!(matches!(seen.lock().unwrap()[1], OutputFormat::JsonSchema { .. }), "as the loop says");
 }
 
 #[tokio::test(start_paused = true)]

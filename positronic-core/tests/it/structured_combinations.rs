@@ -39,8 +39,7 @@ fn render_messages(request: &ModelRequest) -> Vec<String> {
 
 /// Returns the actions that a request allows.
 fn actions(request: &ModelRequest) -> Vec<String> {
-    let OutputFormat::JsonText { schema, .. } = &request.settings.output else { panic!("{:?}", request.settings) };
-    let schema: Value = serde_json::from_str(schema).unwrap();
+    let OutputFormat::JsonSchema { schema, .. } = &request.settings.output else { panic!("{:?}", request.settings) };
     serde_json::from_value(schema["properties"]["action"]["enum"].clone()).unwrap()
 }
 

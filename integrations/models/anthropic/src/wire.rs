@@ -123,9 +123,6 @@ fn format(output: &OutputFormat) -> Result<OrderedJson, Option<String>> {
     let schema = match output {
         OutputFormat::Text => return Err(None),
         OutputFormat::JsonSchema { schema, .. } => OrderedJson::of_schema(schema),
-        OutputFormat::JsonText { schema, .. } => {
-            serde_json::from_str(schema).map_err(|_| Some(schema.as_ref().to_owned()))?
-        }
     };
     strict_schema(&schema, SchemaRole::Answer, SchemaDialect::Anthropic)
         .map_err(|_| serde_json::to_string(&schema).ok())

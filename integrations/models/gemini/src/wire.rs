@@ -144,10 +144,6 @@ fn format(output: &OutputFormat) -> Option<OrderedJson> {
     let schema = match output {
         OutputFormat::Text => return None,
         OutputFormat::JsonSchema { schema, .. } => OrderedJson::of_schema(schema),
-        // The server rejects text that is not a schema, with its reason.
-        OutputFormat::JsonText { schema, .. } => {
-            serde_json::from_str(schema).unwrap_or_else(|_| OrderedJson::from(&**schema))
-        }
     };
     Some(gemini_schema(&schema, SchemaRole::Answer))
 }

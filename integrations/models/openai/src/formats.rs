@@ -19,10 +19,6 @@ pub(super) fn wire_format<'a>(config: &OpenAiConfig, output: &'a OutputFormat) -
     let (name, schema) = match output {
         OutputFormat::Text => return None,
         OutputFormat::JsonSchema { name, schema } => (name, OrderedJson::of_schema(schema)),
-        // The server rejects text that is not JSON, with its reason.
-        OutputFormat::JsonText { name, schema } => {
-            (name, serde_json::from_str(schema).unwrap_or_else(|_| OrderedJson::from(&**schema)))
-        }
     };
     let WireSchema { json, strict } = WireSchema::new(&schema, SchemaRole::Answer, config.is_strict());
     Some(WireFormat { name, schema: json, strict })

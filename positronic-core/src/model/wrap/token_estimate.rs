@@ -20,7 +20,6 @@ pub fn estimate_tokens(request: &ModelRequest) -> u64 {
     bytes += match &request.settings.output {
         OutputFormat::Text => 0,
         OutputFormat::JsonSchema { schema, .. } => encoded_len(schema),
-        OutputFormat::JsonText { schema, .. } => schema.len(),
     };
     let messages = request.messages.read();
     let mut tokens = 0_u64;

@@ -4,8 +4,10 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::super::normalize_messages::join;
-use super::schema::{schema, text};
+use super::schema::schema;
 use crate::machine::RejectedAnswer;
 use crate::record::{
     ActionFormat, Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings, StructuredActions,
@@ -25,7 +27,7 @@ pub(crate) fn structured_request(
     let form = actions.form.unwrap_or_default();
     let output = match form {
         ActionFormat::Plain => OutputFormat::Text,
-        ActionFormat::Schema | ActionFormat::Grammar => OutputFormat::JsonText {
+        ActionFormat::Schema | ActionFormat::Grammar => OutputFormat::JsonSchema {
             name: NAME.to_owned(),
             schema: schema(tools.tools(), actions.batches, form == ActionFormat::Grammar).into(),
         },
@@ -190,6 +192,10 @@ impl Said<'_> {
     fn id_of<'n>(&'n self, name: &'n str) -> &'n str {
         self.tools.find(name).map_or(name, |tool| tool.id.as_str())
     }
+}
+
+fn text(text: &str) -> String {
+    Value::from(text).to_string()
 }
 
 /// Returns the reason; what a provider wants back is not part of it.

@@ -1,82 +1,61 @@
-//! The JSON schema of structured actions, as text: a model fills the fields in the order of the schema, the reasoning
-//! first.
+//! The JSON schema of structured actions. Its objects require the reasoning first, and a model fills in fields in that order.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::record::{OrderedJson, ToolDecl};
 
-/// Writes the schema of structured actions. `coupled` ties each input to its action.
-pub(super) fn schema(tools: &[ToolDecl], batches: bool, coupled: bool) -> String {
-    let mut definitions = Vec::new();
-    let inputs: Vec<String> =
+/// Returns the schema of structured actions. `coupled` ties each input to its action.
+pub(super) fn schema(tools: &[ToolDecl], batches: bool, coupled: bool) -> Value {
+    let mut definitions = Map::new();
+    let inputs: Vec<_> =
         tools.iter().enumerate().map(|(index, tool)| input(index, &tool.parameters, &mut definitions)).collect();
-    let names: Vec<String> = tools.iter().map(|tool| text(tool.id.as_str())).collect();
-    let each = std::iter::zip(&names, &inputs);
-    let rest = if definitions.is_empty() { String::new() } else { format!(",\"$defs\":{{{}}}", definitions.join(",")) };
-    let reasoning = "\"reasoning\":{\"type\":\"string\"}";
-    if batches {
-        let items: Vec<_> = each
-            .map(|(name, input)| object(&[&constant(name), &field("input", input)], "", &["action", "input"]))
-            .collect();
-        let actions = format!("\"actions\":{{\"type\":\"array\",\"minItems\":1,\"items\":{}}}", any_of(&items));
-        return object(&[reasoning, &actions], &rest, &["reasoning", "actions"]);
-    }
-    let required = ["reasoning", "action", "input"];
-    if coupled {
-        let actions: Vec<_> = each
-            .map(|(name, input)| object(&[reasoning, &constant(name), &field("input", input)], "", &required))
-            .collect();
-        return match actions.as_slice() {
-            [only] if rest.is_empty() => only.clone(),
-            _ => format!("{{\"anyOf\":[{}]{rest}}}", actions.join(",")),
-        };
-    }
-    let action = format!("\"action\":{{\"type\":\"string\",\"enum\":[{}]}}", names.join(","));
-    let mut kinds: Vec<String> = Vec::new();
-    for input in inputs {
-        if !kinds.contains(&input) {
-            kinds.push(input);
+    let reasoning = || ("reasoning", json!({"type": "string"}));
+    let action = |tools: &[ToolDecl]| {
+        let names: Vec<_> = tools.iter().map(|tool| tool.id.as_str()).collect();
+        ("action", json!({"type": "string", "enum": names}))
+    };
+    let each = std::iter::zip(tools.chunks(1), &inputs).map(|(tool, input)| [action(tool), ("input", input.clone())]);
+    let mut schema = if batches {
+        let items = any_of(each.map(object).collect());
+        object([reasoning(), ("actions", json!({"type": "array", "minItems": 1, "items": items}))])
+    } else if coupled {
+        any_of(each.map(|[action, input]| object([reasoning(), action, input])).collect())
+    } else {
+        let mut kinds: Vec<Value> = Vec::new();
+        for input in &inputs {
+            if !kinds.contains(input) {
+                kinds.push(input.clone());
+            }
         }
+        object([reasoning(), action(tools), ("input", any_of(kinds))])
+    };
+    if let (false, Some(fields)) = (definitions.is_empty(), schema.as_object_mut()) {
+        fields.insert("$defs".to_owned(), definitions.into());
     }
-    object(&[reasoning, &action, &field("input", &any_of(&kinds))], &rest, &required)
+    schema
 }
 
-fn constant(name: &str) -> String {
-    format!("\"action\":{{\"type\":\"string\",\"enum\":[{name}]}}")
+fn any_of(mut schemas: Vec<Value>) -> Value {
+    if schemas.len() == 1 { schemas.remove(0) } else { json!({"anyOf": schemas}) }
 }
 
-fn field(name: &str, schema: &str) -> String {
-    format!("{}:{schema}", text(name))
+fn object<const N: usize>(properties: [(&str, Value); N]) -> Value {
+    let required = properties.each_ref().map(|(name, _)| *name).to_vec();
+    let properties = properties.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-fn any_of(schemas: &[String]) -> String {
-    match schemas {
-        [only] => only.clone(),
-        several => format!("{{\"anyOf\":[{}]}}", several.join(",")),
-    }
-}
-
-fn object(properties: &[&str], rest: &str, required: &[&str]) -> String {
-    let properties = properties.join(",");
-    let required: Vec<_> = required.iter().map(|name| text(name)).collect();
-    let required = required.join(",");
-    format!(
-        "{{\"type\":\"object\",\"properties\":{{{properties}}},\"required\":[{required}],\"additionalProperties\":false{rest}}}"
-    )
-}
-
-/// Writes the schema of an action's input. One with internal references moves to the definitions of the whole, so
+/// Returns the schema of an action's input. One with internal references moves to the definitions of the whole, so
 /// that they stay valid.
-fn input(index: usize, parameters: &Value, definitions: &mut Vec<String>) -> String {
+fn input(index: usize, parameters: &Value, definitions: &mut Map<String, Value>) -> Value {
     let mut moved = parameters.clone();
     let place = format!("#/$defs/input{index}");
-    if !lead_to(&mut moved, &place) {
-        let schema = OrderedJson::of_schema(parameters);
-        // An action without an input has an empty object.
-        return if schema.is_bare_object_schema() { object(&[], "", &[]) } else { schema.to_string() };
+    if lead_to(&mut moved, &place) {
+        definitions.insert(format!("input{index}"), moved);
+        return json!({"$ref": place});
     }
-    definitions.push(format!("\"input{index}\":{}", OrderedJson::of_schema(&moved)));
-    format!("{{\"$ref\":{}}}", text(&place))
+    // An action without an input has an empty object.
+    if OrderedJson::of_schema(parameters).is_bare_object_schema() { object([]) } else { moved }
 }
 
 /// Redirects the references within a schema to its new place; returns whether there are any.
@@ -106,10 +85,6 @@ fn lead_to(schema: &mut Value, place: &str) -> bool {
     found
 }
 
-pub(super) fn text(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -136,8 +111,8 @@ mod tests {
         ]
     }
 
-    fn fits(schema: &str, value: &Value) -> bool {
-        jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap().is_valid(value)
+    fn fits(schema: &Value, value: &Value) -> bool {
+        jsonschema::validator_for(schema).unwrap().is_valid(value)
     }
 
     #[test]
@@ -175,7 +150,7 @@ mod tests {
     #[test]
     fn the_reason_comes_first() {
         for (batches, coupled) in [(false, false), (false, true), (true, false)] {
-            let schema = schema(&tools(), batches, coupled);
+            let schema = OrderedJson::of_schema(&schema(&tools(), batches, coupled)).to_string();
             assert!(schema.find("\"reasoning\":{") < schema.find("\"action"), "{schema}");
         }
     }

@@ -9,7 +9,6 @@ use std::fmt;
 
 use indexmap::IndexMap;
 use serde::Serialize;
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// The keyword that lists the properties of an object in the author's order. It is not sent to providers.
@@ -205,62 +204,6 @@ impl From<String> for OrderedJson {
     }
 }
 
-impl<'de> Deserialize<'de> for OrderedJson {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Ordered;
-
-        impl<'de> Visitor<'de> for Ordered {
-            type Value = OrderedJson;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("JSON")
-            }
-
-            fn visit_bool<E>(self, value: bool) -> Result<OrderedJson, E> {
-                Ok(OrderedJson::Leaf(value.into()))
-            }
-
-            fn visit_i64<E>(self, value: i64) -> Result<OrderedJson, E> {
-                Ok(OrderedJson::Leaf(value.into()))
-            }
-
-            fn visit_u64<E>(self, value: u64) -> Result<OrderedJson, E> {
-                Ok(OrderedJson::Leaf(value.into()))
-            }
-
-            fn visit_f64<E>(self, value: f64) -> Result<OrderedJson, E> {
-                Ok(OrderedJson::Leaf(value.into()))
-            }
-
-            fn visit_str<E>(self, value: &str) -> Result<OrderedJson, E> {
-                Ok(value.into())
-            }
-
-            fn visit_unit<E>(self) -> Result<OrderedJson, E> {
-                Ok(OrderedJson::Leaf(Value::Null))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OrderedJson, A::Error> {
-                let mut list = Vec::new();
-                while let Some(item) = items.next_element()? {
-                    list.push(item);
-                }
-                Ok(OrderedJson::List(list))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<OrderedJson, A::Error> {
-                let mut object = OrderedObject::new();
-                while let Some((key, value)) = fields.next_entry()? {
-                    object.insert(key, value);
-                }
-                Ok(OrderedJson::Object(object))
-            }
-        }
-
-        deserializer.deserialize_any(Ordered)
-    }
-}
-
 impl fmt::Display for OrderedJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
@@ -286,13 +229,6 @@ mod tests {
             OrderedJson::of_schema(&schema).to_string(),
             r#"{"type":"object","properties":{"notes":{},"why":{"type":"string"},"answer":{"type":"string"},"a":{}},"required":["why","answer"]}"#
         );
-    }
-
-    #[test]
-    fn text_keeps_its_order() {
-        let text = r#"{"b":1,"a":[{"d":null,"c":1.5},true,"x",-3]}"#;
-
-        assert_eq!(serde_json::from_str::<OrderedJson>(text).unwrap().to_string(), text);
     }
 
     #[test]

@@ -216,15 +216,8 @@ pub enum OutputFormat {
     JsonSchema {
         /// The schema's name.
         name: String,
-        /// The schema.
+        /// The schema. It is sent in the order of [`OrderedJson::of_schema`](super::super::OrderedJson::of_schema).
         schema: Arc<Value>,
-    },
-    /// JSON that matches a schema that is sent unchanged: models fill in fields in the order of the schema.
-    JsonText {
-        /// The schema's name.
-        name: String,
-        /// The schema, as JSON text.
-        schema: Arc<str>,
     },
 }
 
