@@ -4,24 +4,13 @@
 #[derive(Debug, Default)]
 pub(crate) struct ReasoningStream {
     depth: u32,
-    /// The text at the top level, unless the parser is deeper.
-    text: Text,
-    /// Whether the next text at the top level is a field's value.
-    value: bool,
-    key: String,
-    /// The beginning of an escape.
-    escape: Option<String>,
-    /// The first half of a surrogate pair.
-    high: Option<u32>,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
-enum Text {
-    #[default]
-    None,
-    Key,
-    Reason,
-    Other,
+    /// The top-level field whose value is being read.
+    field: String,
+    /// The current string or the last one, as it is written; of the reasoning, what was not yet returned.
+    string: String,
+    is_open: bool,
+    /// Whether the next character of the string is escaped.
+    is_escaped: bool,
 }
 
 impl ReasoningStream {
@@ -29,82 +18,46 @@ impl ReasoningStream {
     pub(crate) fn feed(&mut self, piece: &str) -> String {
         let mut gained = String::new();
         for letter in piece.chars() {
-            self.letter(letter, &mut gained);
-        }
-        gained
-    }
-
-    fn letter(&mut self, letter: char, gained: &mut String) {
-        if self.text != Text::None {
-            match self.escape.take() {
-                Some(begun) => self.escaped(begun, letter, gained),
-                None => match letter {
-                    '\\' => self.escape = Some(String::new()),
-                    '"' => self.text = Text::None,
-                    _ => self.spell(letter, gained),
-                },
-            }
-            return;
-        }
-        match letter {
-            // Text before the object is not JSON.
-            '"' if self.depth == 0 => {}
-            '"' => {
-                let reason = self.depth == 1 && self.value && self.key == "reasoning";
-                self.text = match (self.depth, self.value) {
-                    _ if reason => Text::Reason,
-                    (1, false) => {
-                        self.key.clear();
-                        Text::Key
-                    }
-                    _ => Text::Other,
-                };
-            }
-            '{' | '[' => self.depth += 1,
-            '}' | ']' => self.depth = self.depth.saturating_sub(1),
-            ':' if self.depth == 1 => self.value = true,
-            ',' if self.depth == 1 => self.value = false,
-            _ => {}
-        }
-    }
-
-    fn spell(&mut self, letter: char, gained: &mut String) {
-        match self.text {
-            Text::Key => self.key.push(letter),
-            Text::Reason => gained.push(letter),
-            Text::Other | Text::None => {}
-        }
-    }
-
-    fn escaped(&mut self, mut begun: String, letter: char, gained: &mut String) {
-        begun.push(letter);
-        let spelt = match begun.as_str() {
-            "n" => '\n',
-            "t" => '\t',
-            "r" => '\r',
-            "b" => '\u{8}',
-            "f" => '\u{c}',
-            hex if hex.starts_with('u') && hex.len() < 5 => {
-                self.escape = Some(begun);
-                return;
-            }
-            hex if hex.starts_with('u') => {
-                let code = hex.get(1..).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or_default();
-                match (code, self.high.take()) {
-                    (0xD800..0xDC00, _) => {
-                        self.high = Some(code);
-                        return;
-                    }
-                    (0xDC00..0xE000, Some(high)) => {
-                        let whole = 0x1_0000 + ((high - 0xD800) << 10) + (code - 0xDC00);
-                        char::from_u32(whole).unwrap_or(char::REPLACEMENT_CHARACTER)
-                    }
-                    _ => char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
+            match letter {
+                '"' if self.is_open && !self.is_escaped => {
+                    gained.push_str(&self.decoded());
+                    self.is_open = false;
                 }
+                _ if self.is_open => {
+                    self.is_escaped = letter == '\\' && !self.is_escaped;
+                    self.string.push(letter);
+                }
+                // Text before the object is not JSON.
+                '"' if self.depth > 0 => {
+                    self.string.clear();
+                    self.is_open = true;
+                }
+                '{' | '[' => self.depth += 1,
+                '}' | ']' => self.depth = self.depth.saturating_sub(1),
+                ':' if self.depth == 1 => self.field = std::mem::take(&mut self.string),
+                ',' if self.depth == 1 => self.field.clear(),
+                _ => {}
             }
-            _ => letter,
-        };
-        self.spell(spelt, gained);
+        }
+        gained + &self.decoded()
+    }
+
+    /// Takes the text that the string contains so far, if it is the reasoning.
+    fn decoded(&mut self) -> String {
+        if !self.is_open || self.depth != 1 || self.field != "reasoning" {
+            return String::new();
+        }
+        let mut end = self.string.len();
+        // At the end may be a part of an escape, or of a pair of them.
+        for _ in 0..3 {
+            let written = self.string.get(..end).unwrap_or_default();
+            if let Ok(text) = serde_json::from_str(&format!("\"{written}\"")) {
+                self.string.drain(..end);
+                return text;
+            }
+            end = written.rfind('\\').unwrap_or_default();
+        }
+        String::new()
     }
 }
 
