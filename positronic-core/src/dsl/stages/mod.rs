@@ -1,6 +1,7 @@
 //! The stages of a brain: a builder per kind, which erases the author's types.
 
 mod all;
+mod alternatives;
 mod ask_person;
 mod brain;
 mod branch;

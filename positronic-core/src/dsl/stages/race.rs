@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use derive_where::derive_where;
-use serde_json::Value;
 
 use super::all::{InputOf, input_of, items_of, member, result};
+use super::alternatives::Alternatives;
 use super::event::SameEvent;
 use super::tries::Tried;
 use crate::definition::{
@@ -18,7 +18,7 @@ use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::services::{Requirement, Services, Within};
 use crate::dsl::trait_bounds::{Options, State};
 use crate::dsl::usage_panic::usage_panic;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::record::StageKind;
 
 /// Begins a race from the state `S`, in a brain with the services `V`: with a brain, which [`Race::or`] puts together with others.
@@ -30,23 +30,18 @@ pub struct RaceOf<S, V>(PhantomData<fn(S, V)>);
 #[must_use = "the first closure of `race` returns it"]
 #[derive_where(Debug)]
 pub struct Race<S, E, V> {
-    brains: Vec<Racer<S, E>>,
-    #[derive_where(skip)]
-    end: Option<(Duration, Box<dyn Fn() -> E + Send + Sync>)>,
+    brains: Alternatives<Racer<S>, Duration, E>,
     services: PhantomData<fn(V)>,
 }
 
 #[derive_where(Debug)]
-struct Racer<S, E> {
+struct Racer<S> {
     arm: ArmDefinition,
     #[derive_where(skip)]
     input: InputOf<S>,
-    #[derive_where(skip)]
-    event: WonFn<E>,
 }
 
-/// Computes the event from the winner's result.
-type WonFn<E> = Box<dyn Fn(&Value) -> Result<E> + Send + Sync>;
+const ONE_TIME: &str = "a race has one time; remove `.within(…)` or `.after(…)` until one is left";
 
 impl<S: State, V: Services> RaceOf<S, V> {
     /// Runs a brain; `input` computes its options from the state.
@@ -57,18 +52,14 @@ impl<S: State, V: Services> RaceOf<S, V> {
         input: impl Fn(&S) -> B::Options + Send + Sync + 'static,
     ) -> Race<S, B::Result, V> {
         let arm = ArmDefinition { name: name.to_owned(), body: ArmBody::Brain(member(brain)), may_fail: true };
-        let racer = Racer { arm, input: input_of(input), event: Box::new(result) };
-        Race { brains: vec![racer], end: None, services: PhantomData }
+        Race { brains: Alternatives::one(Racer { arm, input: input_of(input) }, result), services: PhantomData }
     }
 }
 
 impl<S: State, E: 'static, V: Services> Race<S, E, V> {
     /// Makes another event of each result and of the end of the time, such as a variant of an enum.
     pub fn to<E2: 'static>(self, event: impl Fn(E) -> E2 + Send + Sync + 'static) -> Race<S, E2, V> {
-        let event = Arc::new(event);
-        let brains = self.brains.into_iter().map(|racer| racer.to(Arc::clone(&event))).collect();
-        let end = self.end.map(|(time, over)| (time, Box::new(move || event(over())) as Box<_>));
-        Race { brains, end, services: PhantomData }
+        Race { brains: self.brains.to(event), services: PhantomData }
     }
 
     /// Runs these brains, too; the first of all that completes wins.
@@ -77,19 +68,13 @@ impl<S: State, E: 'static, V: Services> Race<S, E, V> {
     ///
     /// If two brains have one name, or both have a time.
     #[track_caller]
-    pub fn or<E2: SameEvent<E>>(mut self, other: Race<S, E2, V>) -> Self {
-        let other = other.to(E2::same);
-        for racer in other.brains {
-            let name = &racer.arm.name;
-            if self.brains.iter().any(|known| known.arm.name == *name) {
+    pub fn or<E2: SameEvent<E>>(self, other: Race<S, E2, V>) -> Self {
+        for Racer { arm: ArmDefinition { name, .. }, .. } in &other.brains.members {
+            if self.brains.members.iter().any(|known| known.arm.name == *name) {
                 usage_panic(&format!("two brains of a stage are named `{name}`; give one of them another name"));
             }
-            self.brains.push(racer);
         }
-        match other.end {
-            Some(end) => self.end(end),
-            None => self,
-        }
+        Self { brains: self.brains.or(other.brains.to(E2::same), ONE_TIME), ..self }
     }
 
     /// Ends the race after this time without a winner, as `None`; a result becomes `Some`. See [`after`](Self::after).
@@ -109,23 +94,7 @@ impl<S: State, E: 'static, V: Services> Race<S, E, V> {
     /// If the race has a time.
     #[track_caller]
     pub fn after(self, time: Duration, event: impl Fn() -> E + Send + Sync + 'static) -> Self {
-        self.end((time, Box::new(event)))
-    }
-
-    #[track_caller]
-    fn end(mut self, end: (Duration, Box<dyn Fn() -> E + Send + Sync>)) -> Self {
-        if self.end.is_some() {
-            usage_panic("a race has one time; remove `.within(…)` or `.after(…)` until one is left");
-        }
-        self.end = Some(end);
-        self
-    }
-}
-
-impl<S, E: 'static> Racer<S, E> {
-    fn to<E2: 'static>(self, event: Arc<impl Fn(E) -> E2 + Send + Sync + 'static>) -> Racer<S, E2> {
-        let Self { arm, input, event: won } = self;
-        Racer { arm, input, event: Box::new(move |result| Ok(event(won(result)?))) }
+        Self { brains: self.brains.end(time, event, ONE_TIME), ..self }
     }
 }
 
@@ -194,24 +163,17 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
     where
         P: TakesStages,
     {
-        let Race { brains, end, .. } = brains(RaceOf(PhantomData));
-        let (mut arms, mut inputs, mut events) = (Vec::new(), Vec::new(), Vec::new());
-        for Racer { arm, input, event } in brains {
-            arms.push(arm);
-            inputs.push(input);
-            events.push(event);
-        }
-        let time = end.as_ref().map(|(time, _)| *time);
+        let Race { mut brains, .. } = brains(RaceOf(PhantomData));
+        let racers = std::mem::take(&mut brains.members).into_iter();
+        let (arms, inputs): (Vec<_>, Vec<_>) = racers.map(|Racer { arm, input }| (arm, input)).unzip();
+        let time = brains.time().copied();
         let event = move |results| {
-            let missing = || Error::new("the brain's code has no such brain");
-            match results {
-                GroupResults::Won(index, won) => {
-                    let event = usize::try_from(index).ok().and_then(|index| events.get(index));
-                    event.ok_or_else(missing)?(&won)
-                }
-                GroupResults::Expired => Ok((end.as_ref().ok_or_else(missing)?.1)()),
-                GroupResults::All(_) => Err(Error::new("the race has no winner")),
-            }
+            let event = match &results {
+                GroupResults::Won(index, won) => brains.event(Some((*index, won))),
+                GroupResults::Expired => brains.event(None),
+                GroupResults::All(_) => return Err(Error::new("the race has no winner")),
+            };
+            event.ok_or_else(|| Error::new("the brain's code has no such brain"))?
         };
         self.stage(
             name,

@@ -8,6 +8,7 @@ use derive_where::derive_where;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::alternatives::Alternatives;
 use super::event::SameEvent;
 use super::tries::Untried;
 use crate::definition::{StageBody, StateValue, WaitStage, decode, encode_state};
@@ -15,7 +16,6 @@ use crate::dsl::Webhook;
 use crate::dsl::brain_builder::{BrainBuilder, Phase, TakesStages};
 use crate::dsl::services::Requirement;
 use crate::dsl::trait_bounds::{Options, Payload, State};
-use crate::dsl::usage_panic::usage_panic;
 use crate::error::{Error, Result};
 use crate::machine::REPLY;
 use crate::record::{StageKind, Timestamp, WaitDeadline, WaitSpec, first_hidden};
@@ -30,33 +30,24 @@ pub struct WaitFor<S>(PhantomData<fn(S)>);
 #[must_use = "the closure of `wait` returns it"]
 #[derive_where(Debug)]
 pub struct Waits<S, E> {
-    answers: Vec<AwaitedAnswer<S, E>>,
-    #[derive_where(skip)]
-    end: Option<TimeOver<S, E>>,
+    answers: Alternatives<AwaitedAnswer<S>, DueFn<S>, E>,
 }
 
 #[derive_where(Debug)]
-struct AwaitedAnswer<S, E> {
+struct AwaitedAnswer<S> {
     webhook: String,
     schema: Arc<Schema>,
     fresh: bool,
     #[derive_where(skip)]
     spec: SpecFn<S>,
-    #[derive_where(skip)]
-    event: EventFn<E>,
-}
-
-struct TimeOver<S, E> {
-    due: DueFn<S>,
-    event: Box<dyn Fn() -> E + Send + Sync>,
 }
 
 /// Completes a wait with what the state says of it.
 type SpecFn<S> = Box<dyn Fn(&S, WaitSpec) -> WaitSpec + Send + Sync>;
-/// Makes an event of a payload.
-type EventFn<E> = Box<dyn Fn(&Value) -> Result<E> + Send + Sync>;
 /// Computes the end of a wait from the state and the time.
 type DueFn<S> = Box<dyn Fn(&S, Timestamp) -> WaitDeadline + Send + Sync>;
+
+const ONE_TIME: &str = "a wait has one time; remove `.within(…)`, `.after(…)` or `.at(…)` until one is left";
 
 impl<S: State> WaitFor<S> {
     /// Waits for a webhook, with the identifier that the state gives this wait.
@@ -85,20 +76,15 @@ impl<S: State> WaitFor<S> {
 
 impl<S: State, P: Payload + DeserializeOwned> Waits<S, P> {
     fn answer(webhook: String, spec: impl Fn(&S, WaitSpec) -> WaitSpec + Send + Sync + 'static) -> Self {
-        let event = Box::new(|payload: &Value| decode("the payload", payload));
-        let answer = AwaitedAnswer { webhook, schema: Schema::of::<P>(), fresh: false, spec: Box::new(spec), event };
-        Self { answers: vec![answer], end: None }
+        let answer = AwaitedAnswer { webhook, schema: Schema::of::<P>(), fresh: false, spec: Box::new(spec) };
+        Self { answers: Alternatives::one(answer, |payload| decode("the payload", payload)) }
     }
 }
 
 impl<S: State, E: 'static> Waits<S, E> {
     /// Makes another event of each answer and of the end of the time, such as a variant of an enum.
     pub fn to<E2: 'static>(self, event: impl Fn(E) -> E2 + Send + Sync + 'static) -> Waits<S, E2> {
-        let event = Arc::new(event);
-        let answers = self.answers.into_iter().map(|answer| answer.to(Arc::clone(&event))).collect();
-        let end =
-            self.end.map(|TimeOver { due, event: over }| TimeOver { due, event: Box::new(move || event(over())) });
-        Waits { answers, end }
+        Waits { answers: self.answers.to(event) }
     }
 
     /// Waits for these answers, too; the first of all ends the wait.
@@ -107,13 +93,8 @@ impl<S: State, E: 'static> Waits<S, E> {
     ///
     /// If both have a time.
     #[track_caller]
-    pub fn or<E2: SameEvent<E>>(mut self, other: Waits<S, E2>) -> Self {
-        let other = other.to(E2::same);
-        self.answers.extend(other.answers);
-        match other.end {
-            Some(end) => self.end(end),
-            None => self,
-        }
+    pub fn or<E2: SameEvent<E>>(self, other: Waits<S, E2>) -> Self {
+        Self { answers: self.answers.or(other.answers.to(E2::same), ONE_TIME) }
     }
 
     /// Ends the wait after this time without an answer, as `None`; an answer becomes `Some`.
@@ -133,8 +114,8 @@ impl<S: State, E: 'static> Waits<S, E> {
     /// If the wait has a time.
     #[track_caller]
     pub fn after(self, time: Duration, event: impl Fn() -> E + Send + Sync + 'static) -> Self {
-        let due = Box::new(move |_: &S, now| WaitDeadline::after(now, time));
-        self.end(TimeOver { due, event: Box::new(event) })
+        let due: DueFn<S> = Box::new(move |_, now| WaitDeadline::after(now, time));
+        Self { answers: self.answers.end(due, event, ONE_TIME) }
     }
 
     /// Ends the wait at a time without an answer, with an event.
@@ -148,48 +129,27 @@ impl<S: State, E: 'static> Waits<S, E> {
         time: impl Fn(&S) -> Timestamp + Send + Sync + 'static,
         event: impl Fn() -> E + Send + Sync + 'static,
     ) -> Self {
-        let due = Box::new(move |state: &S, _| WaitDeadline::at(time(state)));
-        self.end(TimeOver { due, event: Box::new(event) })
-    }
-
-    #[track_caller]
-    fn end(mut self, end: TimeOver<S, E>) -> Self {
-        if self.end.is_some() {
-            usage_panic("a wait has one time; remove `.within(…)`, `.after(…)` or `.at(…)` until one is left");
-        }
-        self.end = Some(end);
-        self
+        let due: DueFn<S> = Box::new(move |state, _| WaitDeadline::at(time(state)));
+        Self { answers: self.answers.end(due, event, ONE_TIME) }
     }
 
     /// Ignores webhooks that were received before the wait began: they may answer an earlier question.
     pub fn fresh(mut self) -> Self {
-        self.answers.iter_mut().for_each(|answer| answer.fresh = true);
+        self.answers.members.iter_mut().for_each(|answer| answer.fresh = true);
         self
     }
 
     fn begin(&self, state: &S, now: Timestamp) -> Result<(Vec<WaitSpec>, Option<WaitDeadline>)> {
-        let waits = self.answers.iter().map(|answer| answer.begin(state)).collect::<Result<_>>()?;
-        Ok((waits, self.end.as_ref().map(|end| (end.due)(state, now))))
+        let waits = self.answers.members.iter().map(|answer| answer.begin(state)).collect::<Result<_>>()?;
+        Ok((waits, self.answers.time().map(|due| due(state, now))))
     }
 
     fn event(&self, answer: Option<(u32, &Value)>) -> Result<E> {
-        let unknown = || Error::new("the brain's code has no such answer");
-        match answer {
-            Some((index, payload)) => {
-                let answer = usize::try_from(index).ok().and_then(|index| self.answers.get(index));
-                (answer.ok_or_else(unknown)?.event)(payload)
-            }
-            None => Ok((self.end.as_ref().ok_or_else(unknown)?.event)()),
-        }
+        self.answers.event(answer).ok_or_else(|| Error::new("the brain's code has no such answer"))?
     }
 }
 
-impl<S, E: 'static> AwaitedAnswer<S, E> {
-    fn to<E2: 'static>(self, event: Arc<impl Fn(E) -> E2 + Send + Sync + 'static>) -> AwaitedAnswer<S, E2> {
-        let Self { webhook, schema, fresh, spec, event: answer } = self;
-        AwaitedAnswer { webhook, schema, fresh, spec, event: Box::new(move |payload| Ok(event(answer(payload)?))) }
-    }
-
+impl<S> AwaitedAnswer<S> {
     fn begin(&self, state: &S) -> Result<WaitSpec> {
         let spec = WaitSpec {
             webhook: self.webhook.clone(),
@@ -294,7 +254,7 @@ impl<O: Options, S: State, V: Requirement + ?Sized, P: Phase> BrainBuilder<O, S,
         P: TakesStages,
     {
         let waits = waits(WaitFor(PhantomData));
-        let webhooks = waits.answers.iter().map(|answer| answer.webhook.clone()).collect();
+        let webhooks = waits.answers.members.iter().map(|answer| answer.webhook.clone()).collect();
         let waits = Arc::new(waits);
         let begun = Arc::clone(&waits);
         self.stage(
