@@ -57,7 +57,7 @@ pub use prompt::made_by::{MadeBy, Recipient};
 pub use prompt::message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText, wire_text};
 pub use prompt::older_answer::OlderAnswer;
 pub use prompt::part::{Citation, Part, ProviderToolUse};
-pub use prompt::prompt::{Output, OutputKind, Prompt, PromptState, shown_together};
+pub use prompt::prompt::{Output, OutputKind, Prompt, PromptState};
 pub use prompt::recorded_call::ToolOutput;
 pub use prompt::side_output::{CustomOutput, FileOutput, SideOutput, WidgetOutput};
 pub use prompt::tool_id::{ToolId, ToolIdError};

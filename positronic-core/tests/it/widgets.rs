@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::projection::Prompts;
-use positronic_core::record::{DeltaKind, FileRef, Output, OutputKind, PublicId, shown_together};
+use positronic_core::projection::timeline::{Node, NodeKind, WidgetNode};
+use positronic_core::record::{DeltaKind, FileRef, OutputKind, Path, PublicId};
 use positronic_core::sink::Recorder;
 use positronic_core::testing::Story;
 use serde_json::json;
@@ -53,6 +53,21 @@ fn shown(story: &Story) -> Vec<String> {
             _ => None,
         })
         .collect()
+}
+
+/// Lists the widgets that a user interface displays: the last of each row, in the place of the first.
+fn displayed(story: &Story) -> Vec<String> {
+    let timeline = story.timeline();
+    let widget = |node: &Node| match &node.kind {
+        NodeKind::Widget(widget) => Some((node.path.clone(), widget.clone())),
+        _ => None,
+    };
+    let firsts = timeline.nodes().filter_map(widget).filter(|(_, widget)| widget.first.is_none());
+    let last = |(path, first): (Path, Box<WidgetNode>)| {
+        let newest = first.replaced_by.last().and_then(|id| widget(timeline.node(*id)?));
+        format!("{path}: {}", newest.map_or(first, |(_, newest)| newest).output.fallback)
+    };
+    firsts.map(last).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,11 +158,7 @@ async fn widget_replaces_an_earlier_one_and_the_record_keeps_both() {
         ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), 7, "the tries of a call share no id");
-        let now = prompt.shown().into_iter().filter_map(|output| match &output.kind {
-            OutputKind::Widget(widget) => Some(widget.fallback.as_str()),
-            _ => None,
-        });
-        assert_eq!(now.collect::<Vec<_>>(), ["a 0 %", "b 20 %"], "the first try's bar stays as it was");
+        assert_eq!(displayed(&story), ["Work/0.0: a 0 %", "Work/0.0: b 20 %"], "the first try's bar stays as it was");
     }
 }
 
@@ -175,19 +186,7 @@ async fn widget_replaces_one_of_another_loop_of_the_run() {
 
     let story = Play::of(model, true).run(&two, ()).await;
 
-    let prompts = Prompts::of(story.log().iter().map(|event| &**event));
-    let widgets = |outputs: Vec<&Output>| -> Vec<String> {
-        let widget = |output: &Output| match &output.kind {
-            OutputKind::Widget(widget) => Some(widget.fallback.clone()),
-            _ => None,
-        };
-        outputs.into_iter().filter_map(widget).collect()
-    };
-    let shown: Vec<_> = shown_together(prompts.iter()).into_iter().map(widgets).collect();
-    let none: [&str; 0] = [];
-    assert_eq!(shown, [&none[..], &["deep 0 %", "second 20 %"], &none]);
-    let alone: Vec<_> = prompts.iter().map(|prompt| widgets(prompt.shown())).collect();
-    assert_eq!(alone[2], ["second 20 %"], "a loop by itself shows only its own widgets");
+    assert_eq!(displayed(&story), ["First/0.0/Deep/0.0: deep 0 %", "First/0.0/Deep/0.0: second 20 %"]);
 }
 
 #[tokio::test(start_paused = true)]

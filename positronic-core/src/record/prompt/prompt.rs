@@ -3,7 +3,6 @@
 //! The outputs contain more than the model sees: text and tool calls, and also files and widgets that only
 //! people see. [`projection`](crate::projection) makes model messages from them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,71 +70,6 @@ impl Prompt {
             Some(_) => {
                 self.output.iter().rev().filter_map(|output| output.kind.text()).find(|text| !text.trim().is_empty())
             }
-        }
-    }
-
-    /// Lists the outputs as a user interface shows them: a widget that replaces another output of this
-    /// loop is shown in its position. The record contains both. [`shown_together`] does so over all loops of a run.
-    #[must_use]
-    pub fn shown(&self) -> Vec<&Output> {
-        shown_together([self]).pop().unwrap_or_default()
-    }
-}
-
-/// Lists the outputs of several loops of a run as a user interface shows them, one list per loop: a widget that replaces
-/// another output, of any of the loops, is shown in its position.
-///
-/// An output's id is unique within a run. So a widget never replaces one of an earlier prompt of a conversation, which
-/// people have read.
-#[must_use]
-pub fn shown_together<'a>(prompts: impl IntoIterator<Item = &'a Prompt>) -> Vec<Vec<&'a Output>> {
-    let prompts: Vec<_> = prompts.into_iter().collect();
-    let mut places: HashMap<&PublicId, OutputPosition> = HashMap::new();
-    let mut replaced: HashMap<&PublicId, &PublicId> = HashMap::new();
-    for (prompt, outputs) in prompts.iter().map(|prompt| &prompt.output).enumerate() {
-        for (index, output) in outputs.iter().enumerate() {
-            let Some(id) = &output.id else { continue };
-            places.insert(id, OutputPosition { prompt, index });
-            if let Some(old) = output.kind.replaces() {
-                replaced.insert(id, old);
-            }
-        }
-    }
-    let mut shown: Vec<Vec<Option<&Output>>> =
-        prompts.iter().map(|prompt| prompt.output.iter().map(Some).collect()).collect();
-    let mut newer = Vec::new();
-    for output in prompts.iter().flat_map(|prompt| &prompt.output) {
-        let Some((id, own)) = output.id.as_ref().and_then(|id| Some((id, *places.get(id)?))) else { continue };
-        let (mut first, mut steps) = (id, 0);
-        while let Some(older) = replaced.get(first).filter(|older| places.contains_key(**older)) {
-            (first, steps) = (older, steps + 1);
-            if steps > replaced.len() {
-                break;
-            }
-        }
-        if let Some(place) = places.get(first).filter(|place| **place != own) {
-            own.put(&mut shown, None);
-            newer.push((output.at, steps, *place, output));
-        }
-    }
-    newer.sort_by_key(|(at, steps, ..)| (*at, *steps));
-    for (_, _, place, output) in newer {
-        place.put(&mut shown, Some(output));
-    }
-    shown.into_iter().map(|outputs| outputs.into_iter().flatten().collect()).collect()
-}
-
-/// The position of an output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct OutputPosition {
-    prompt: usize,
-    index: usize,
-}
-
-impl OutputPosition {
-    fn put<'a>(self, shown: &mut [Vec<Option<&'a Output>>], output: Option<&'a Output>) {
-        if let Some(slot) = shown.get_mut(self.prompt).and_then(|outputs| outputs.get_mut(self.index)) {
-            *slot = output;
         }
     }
 }
@@ -235,14 +169,6 @@ impl Output {
 }
 
 impl OutputKind {
-    /// Returns the output that it replaces.
-    fn replaces(&self) -> Option<&PublicId> {
-        match self {
-            Self::Widget(widget) => widget.replaces.as_ref(),
-            _ => None,
-        }
-    }
-
     /// Returns the parts of the model's answer that begins with this entry: a text, or the first call of an answer
     /// without text.
     #[must_use]
