@@ -8,7 +8,8 @@ use positronic_core::record::{Actor, EventKind, Path, RunId, Seq, Status, ToolRe
 use positronic_core::runner::{ResumeError, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{MemoryStore, StoreError};
-use positronic_core::testing::{Fault, FaultyStore, TestClock};
+use positronic_core::testing::TestClock;
+use positronic_store_suite::{Fault, FaultyStore};
 
 use crate::network::Connection;
 use crate::shop::{Ledger, machine, shop};

@@ -11,7 +11,7 @@ use positronic_core::record::{EventKind, RunId, Seq, SignalId, Status};
 use positronic_core::runner::{Ids, ResumeError, RunHandle, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{MemoryStore, StoreError};
-use positronic_core::testing::{Fault, FaultyStore};
+use positronic_store_suite::{Fault, FaultyStore};
 use serde_json::json;
 
 use crate::bench::{Bench, by, named, run_id};

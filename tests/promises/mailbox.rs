@@ -12,7 +12,7 @@ use positronic_core::record::{Seq, SignalId, SignalKind, Start, Timestamp};
 use positronic_core::runner::{Client, Delivered, Fork, RunHandle, Settled, SignalError};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
-use positronic_core::testing::{Fault, FaultyStore};
+use positronic_store_suite::{Fault, FaultyStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

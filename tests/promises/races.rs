@@ -9,7 +9,7 @@ use positronic_core::record::{Epoch, Event, EventKind, RunSummary, SignalKind, T
 use positronic_core::runner::{ResumeError, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{Append, EventStore, Index, StoreError};
-use positronic_core::testing::{Fault, FaultyStore};
+use positronic_store_suite::{Fault, FaultyStore};
 
 use crate::bench::{Bench, approve, behind, by, decisions, named, refusal, reject, result_of, run_id, signal};
 use crate::stores::{Fresh, on_both_stores};

@@ -22,7 +22,8 @@ use positronic_core::record::{
 use positronic_core::runner::{Client, RunHandle, Runner, Settled, SignalError};
 use positronic_core::store::MemoryStore;
 use positronic_core::store::prelude::*;
-use positronic_core::testing::{Fault, FaultyStore, Lockstep as _, TestClock};
+use positronic_core::testing::{Lockstep as _, TestClock};
+use positronic_store_suite::{Fault, FaultyStore};
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 

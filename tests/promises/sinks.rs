@@ -11,7 +11,7 @@ use positronic_core::record::{Delta, Event, RunId, Seq};
 use positronic_core::runner::{ResumeError, Settled};
 use positronic_core::sink::{EventSink, Recorder, SinkError};
 use positronic_core::store::{MemoryStore, StoreError};
-use positronic_core::testing::FaultyStore;
+use positronic_store_suite::FaultyStore;
 
 use crate::bench::{Bench, by, named, run_id};
 use crate::stores::{Fresh, on_both_stores};

@@ -21,7 +21,8 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Clock, Ids, ResumeError, RunHandle, Runner, Settled};
 use positronic_core::store::{EventStore, MemoryStore};
-use positronic_core::testing::{FaultyStore, Lockstep as _, TestClock};
+use positronic_core::testing::{Lockstep as _, TestClock};
+use positronic_store_suite::FaultyStore;
 use serde_json::Value;
 
 /// A clock that starts at a given time, by default that of [`TestClock`].

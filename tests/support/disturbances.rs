@@ -9,7 +9,8 @@ use positronic_core::machine::{Refusal, RunState};
 use positronic_core::record::{Event, EventKind, RunId, Seq, SignalId, SignalKind, Start};
 use positronic_core::runner::{Client, Fork, ResumeError, RunHandle, Runner, Settled, SignalError};
 use positronic_core::store::MemoryStore;
-use positronic_core::testing::{FaultyStore, TestClock};
+use positronic_core::testing::TestClock;
+use positronic_store_suite::FaultyStore;
 use serde_json::Value;
 
 use super::boundaries::{Baseline, Death, End, Tale};

@@ -28,7 +28,6 @@
 //! ```
 
 mod clock;
-mod faults;
 mod lockstep;
 mod play;
 mod story;
@@ -42,7 +41,6 @@ use crate::record::Start;
 use crate::runner::{RunHandle, Runner};
 
 pub use clock::{CountedIds, TestClock};
-pub use faults::{Fault, FaultyStore};
 pub use lockstep::Lockstep;
 pub use story::Story;
 pub use tool_test::{Called, ToolTest};

@@ -7,7 +7,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, ModelRequest, OutputKind, PublicId, RunId};
 use positronic_core::store::{EventStore, MemoryStore};
-use positronic_core::testing::{CountedIds, FaultyStore, Lockstep as _, Story, Test, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock};
+use positronic_store_suite::FaultyStore;
 use serde_json::json;
 
 use crate::support::checks::check_log;

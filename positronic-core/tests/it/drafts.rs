@@ -8,7 +8,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, OutputKind, Segment, Seq};
 use positronic_core::store::{EventStore, MemoryStore};
-use positronic_core::testing::{Fault, FaultyStore, Lockstep as _};
+use positronic_core::testing::Lockstep as _;
+use positronic_store_suite::{Fault, FaultyStore};
 use serde_json::{Value, json};
 
 type Appends = Arc<Mutex<Vec<Vec<&'static str>>>>;

@@ -11,8 +11,9 @@ use positronic_core::record::{EventKind, RunId, Seq, SideOutput, Timestamp, sha2
 use positronic_core::runner::{Clock, Fork, RunHandle};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, LARGEST_BLOB, MemoryStore, StoreError};
-use positronic_core::testing::{CountedIds, Fault, FaultyStore, Lockstep as _, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, TestClock};
 use positronic_sqlite::SqliteStore;
+use positronic_store_suite::{Fault, FaultyStore};
 use serde_json::json;
 
 use crate::support::{done, error_of, results};

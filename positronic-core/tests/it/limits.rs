@@ -9,7 +9,8 @@ use positronic_core::record::{
 };
 use positronic_core::runner::Settled;
 use positronic_core::store::MemoryStore;
-use positronic_core::testing::{CountedIds, Fault, FaultyStore, Story, Test, TestClock};
+use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use positronic_store_suite::{Fault, FaultyStore};
 use serde_json::json;
 
 use crate::support::{

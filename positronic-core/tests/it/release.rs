@@ -11,7 +11,8 @@ use positronic_core::record::{
 use positronic_core::runner::{ResumeError, Runner, Settled, StartError};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
-use positronic_core::testing::{CountedIds, Fault, FaultyStore, TestClock};
+use positronic_core::testing::{CountedIds, TestClock};
+use positronic_store_suite::{Fault, FaultyStore};
 use serde_json::json;
 
 use crate::support::{Journal, ShopBuilder, batch, done, settled, slow_batch, tools, waits, worker, workshop};

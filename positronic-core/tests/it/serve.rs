@@ -11,7 +11,8 @@ use positronic_core::record::{Actor, RunId, Seq, SignalId, SignalKind, Start, St
 use positronic_core::runner::RunError;
 use positronic_core::store::prelude::*;
 use positronic_core::store::{Append, EventStore, MemoryStore, RunFilter};
-use positronic_core::testing::{Fault, FaultyStore, TestClock};
+use positronic_core::testing::TestClock;
+use positronic_store_suite::{Fault, FaultyStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;

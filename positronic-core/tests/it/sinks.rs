@@ -11,7 +11,8 @@ use positronic_core::record::{Delta, Event, RunId};
 use positronic_core::runner::{Runner, Settled, StartError};
 use positronic_core::sink::{EventSink, JsonLines, Recorder, SinkError, TracingSink};
 use positronic_core::store::{MemoryStore, StoreError};
-use positronic_core::testing::{CountedIds, Fault, FaultyStore, Lockstep as _, Story, Test, TestClock};
+use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock};
+use positronic_store_suite::{Fault, FaultyStore};
 
 use crate::support::{Journal, Play, batch, tools, workshop};
 

@@ -14,7 +14,8 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Difference, Settled, StartError};
 use positronic_core::store::MemoryStore;
-use positronic_core::testing::{Fault, FaultyStore, Test};
+use positronic_core::testing::Test;
+use positronic_store_suite::{Fault, FaultyStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

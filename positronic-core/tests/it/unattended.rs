@@ -12,7 +12,8 @@ use positronic_core::record::{Actor, ClaimRefusal, EventKind, ModelRequest, RunI
 use positronic_core::runner::{ResumeError, Server, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
-use positronic_core::testing::{Fault, FaultyStore, TestClock};
+use positronic_core::testing::TestClock;
+use positronic_store_suite::{Fault, FaultyStore};
 use serde_json::json;
 
 use crate::support::{

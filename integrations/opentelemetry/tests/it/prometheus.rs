@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use positronic_core::store::StoreError;
-use positronic_core::testing::FaultyStore;
 use positronic_opentelemetry::Monitor;
 use positronic_opentelemetry::metrics::Metrics;
+use positronic_store_suite::FaultyStore;
 
 use crate::machines::Bench;
 use crate::metrics::two_runs;

@@ -13,9 +13,10 @@ use positronic_core::record::{Busy, Event, EventKind, Fired, RunId, RunSummary, 
 use positronic_core::runner::{Client, DueTrigger, FireError, Fork, Settled};
 use positronic_core::store::prelude::*;
 use positronic_core::store::{EventStore, MemoryStore, RunFilter, StoreError, TimerFilter};
-use positronic_core::testing::{FaultyStore, TestClock};
+use positronic_core::testing::TestClock;
 use positronic_plugins::Triggers;
 use positronic_sqlite::SqliteStore;
+use positronic_store_suite::FaultyStore;
 use serde_json::{Value, json};
 
 use self::garden::{

@@ -10,8 +10,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, EndReason, Event, EventKind, Failure, Path, RunId, Seq};
 use positronic_core::store::MemoryStore;
-use positronic_core::testing::FaultyStore;
 use positronic_server::{Options, Scope};
+use positronic_store_suite::FaultyStore;
 use serde_json::{Value, json};
 
 use crate::support::{Shop, refund};

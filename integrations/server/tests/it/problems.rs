@@ -221,7 +221,7 @@ async fn media_type_that_a_route_does_not_have_is_refused() {
 async fn failure_of_the_store_is_not_told() {
     use positronic_core::store::MemoryStore;
     use positronic_core::store::StoreError;
-    use positronic_core::testing::FaultyStore;
+    use positronic_store_suite::FaultyStore;
 
     static FAILS: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
     let fails = |method: &'static str| {
@@ -250,7 +250,7 @@ async fn server_whose_store_cannot_be_written_is_not_ready_and_repeated_probes_w
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use positronic_core::store::{MemoryStore, StoreError};
-    use positronic_core::testing::FaultyStore;
+    use positronic_store_suite::FaultyStore;
 
     let [is_full, is_gone] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let writes = Arc::new(AtomicUsize::new(0));

@@ -12,6 +12,8 @@
 //!     });
 //! }
 //! ```
+//!
+//! [`FaultyStore`] wraps any store with faults, for tests of what stands on it.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,6 +23,7 @@
 )]
 
 mod entries;
+mod faults;
 mod figures;
 mod files;
 mod lists;
@@ -33,6 +36,7 @@ mod watching;
 mod workers;
 
 pub use entries::*;
+pub use faults::{Fault, FaultyStore};
 pub use figures::*;
 pub use files::*;
 pub use lists::*;

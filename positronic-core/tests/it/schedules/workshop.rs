@@ -10,7 +10,8 @@ use positronic_core::record::{Message, ModelRequest, RunId, TickCause, Timestamp
 use positronic_core::runner::{Clock, FireError, RunHandle};
 use positronic_core::schedule::{Schedule, ScheduleRecord, Tick, TickOutcome};
 use positronic_core::store::{EventStore, StoreError};
-use positronic_core::testing::{Fault, FaultyStore, Lockstep as _, TestClock};
+use positronic_core::testing::{Lockstep as _, TestClock};
+use positronic_store_suite::{Fault, FaultyStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -9,8 +9,9 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, Fired, Message, ModelRequest, RunId, Seq, Timer, Timestamp, Trigger};
 use positronic_core::runner::{Client, Clock, FireError};
 use positronic_core::store::{EventStore, StoreError, TimerFilter};
-use positronic_core::testing::{Fault, FaultyStore, Lockstep as _, TestClock};
+use positronic_core::testing::{Lockstep as _, TestClock};
 use positronic_plugins::Triggers;
+use positronic_store_suite::{Fault, FaultyStore};
 use serde_json::Value;
 
 use crate::support::boundaries::OwnIds;

@@ -178,9 +178,9 @@ async fn search_of_memory_that_fails_is_in_the_log() {
 mod served {
     use positronic_core::runner::Client;
     use positronic_core::store::{MemoryStore, StoreError};
-    use positronic_core::testing::FaultyStore;
     use positronic_server::webhooks::{Hooks, StandardWebhooks};
     use positronic_server::{Listener, Options, Shutdown};
+    use positronic_store_suite::FaultyStore;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use positronic_core::testing::FaultyStore;
+use positronic_store_suite::FaultyStore;
 
 use super::*;
 

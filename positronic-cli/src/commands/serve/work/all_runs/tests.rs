@@ -7,7 +7,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Status, Tier, Usage};
 use positronic_core::store::EventStore;
-use positronic_core::testing::FaultyStore;
+use positronic_store_suite::FaultyStore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::record::RunId;
-use crate::store::{Append, BoxFuture, EventStore, StoreError, StoreWrapper};
+use positronic_core::record::RunId;
+use positronic_core::store::{Append, BoxFuture, EventStore, StoreError, StoreWrapper};
 
 /// A fault of an append.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ type Pauses = Arc<dyn Fn(&'static str) -> Option<Duration> + Send + Sync>;
 ///
 /// ```
 /// use positronic_core::store::{MemoryStore, StoreError};
-/// use positronic_core::testing::{Fault, FaultyStore};
+/// use positronic_store_suite::{Fault, FaultyStore};
 ///
 /// let full = StoreError::Failed { message: "the disk is full".to_owned() };
 /// let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
