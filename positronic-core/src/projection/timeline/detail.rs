@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::node::NodeId;
 use crate::projection::Cost;
-use crate::record::encoding::document;
 use crate::record::encoding::skip::is_default;
 use crate::record::{
     Actor, Amounts, Approval, BatchPolicy, BudgetRequest, CallFlags, CallState, Decision, DeltaKind, Event, EventKind,
@@ -17,27 +16,26 @@ use crate::record::{
 };
 
 /// A brain: the run's own, or a nested one.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct BrainNode {
     /// Its title.
     pub title: String,
     /// The author's version.
-    #[serde(default)]
     pub version: u32,
     /// Its options.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[serde(skip_serializing_if = "Value::is_null")]
     pub options: Value,
     /// Why it undoes what it has done, if it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub undoing: Option<UndoCause>,
     /// How it ended; `None` while it has not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
 }
 
 /// How a brain ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ending {
@@ -51,16 +49,15 @@ pub enum Ending {
     /// It was cancelled.
     Cancelled {
         /// Who cancelled it.
-        #[serde(default)]
         actor: Actor,
         /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
 }
 
 /// How far a group of brains is, or a repeated one. Each brain is a stage below it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct GroupProgress {
     /// How many brains there are; of a repeated one, how many rounds have begun.
@@ -72,7 +69,7 @@ pub struct GroupProgress {
 }
 
 /// A stage of a brain, or a brain of a group.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct StageNode {
     /// Its name.
@@ -80,74 +77,71 @@ pub struct StageNode {
     /// What kind of stage it is.
     pub stage: StageKind,
     /// Of a nested brain: the brain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub brain: Option<BrainNode>,
     /// The names of a branch's arms, or of a group's brains if it has several, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<String>,
     /// Of a group of brains, or a repeated one: how many there are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupProgress>,
     /// Of a step: the attempt, from 0.
-    #[serde(default)]
     pub attempt: u32,
     /// Of a branch: the chosen arm.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub arm: Option<String>,
     /// Of a guard that did not pass: the reason.
-    #[serde(default, deserialize_with = "document::present", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Value>,
     /// Of a step that undoes a stage: why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Of a wait: what it waits for, and how that ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub waited: Option<Waited>,
     /// Of a step or a wait: how long it took, stored in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::encoding::micros::optional")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "crate::record::encoding::micros::optional")]
     pub duration: Option<Duration>,
     /// Of a loop: whether its record is hidden from people.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub hidden: bool,
     /// Of a loop: its iteration, from 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// Of a loop: the maximum number of iterations, including grants.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
     /// Of a loop: how it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<LoopOutcome>,
     /// Of a loop: the tokens of the loop and everything below it, at its end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Of a loop: the limit that ended it, a node below it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<NodeId>,
     /// The open request of the loop or the step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub asking: Option<NodeId>,
-    #[serde(default)]
     pub(super) policy: BatchPolicy,
 }
 
 /// A request to a model, and its outcome.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct AnswerNode {
     /// The model that was asked, as `provider/model`.
     pub model: String,
     /// The attempt, from 0.
-    #[serde(default)]
     pub attempt: u32,
     /// The question of a step or a plugin; `None` for the request of an iteration, which follows from the log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
     /// The streamed part of the answer, until the event of the whole answer replaces it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
     /// The outcome of the request; `None` while the model answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<AnswerOutcome>,
 }
 
@@ -168,14 +162,14 @@ impl AnswerNode {
 }
 
 /// What a guard has replaced.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GuardedValue {
     /// A message of a person.
     Message {
         /// Why the model reads only that there was a message; `None` if it reads another text.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         withheld: Option<String>,
     },
     /// The text of an answer.
@@ -187,7 +181,7 @@ pub enum GuardedValue {
 }
 
 /// The outcome of a request to a model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AnswerOutcome {
@@ -196,7 +190,7 @@ pub enum AnswerOutcome {
     /// The model answered with invalid structured actions, or a guard refused its answer.
     Refused {
         /// The guard; `None` for invalid structured actions.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         guard: Option<String>,
         /// The mistakes, as the model reads them.
         message: String,
@@ -215,7 +209,7 @@ pub enum AnswerOutcome {
 }
 
 /// A whole answer of a model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Answer {
     /// Its parts in order: text, reasoning, refusal, and the places of its calls, which are nodes of their own.
@@ -226,12 +220,12 @@ pub struct Answer {
     #[serde(with = "crate::record::encoding::micros")]
     pub duration: Duration,
     /// The cost by the timeline's price table; `None` without a table, and for an answer scripted in code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
 
 /// The streamed beginning of an answer.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Stream {
     /// The attempt of the request.
@@ -241,14 +235,14 @@ pub struct Stream {
     /// The number of pieces, including missing ones.
     pub pieces: u32,
     /// Whether pieces are missing. The event of the whole answer fills the gap.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub gap: bool,
     /// The parts so far.
     pub parts: Vec<StreamPart>,
 }
 
 /// A part of an answer that streams.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct StreamPart {
     /// Its place in the answer, from 0.
@@ -256,17 +250,17 @@ pub struct StreamPart {
     /// What it is a part of.
     pub kind: DeltaKind,
     /// Of a call: its place among the calls of the answer, from 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<u32>,
     /// Of a call: the tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The text, or a call's arguments.
     pub text: String,
 }
 
 /// A call of a tool, or of a brain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CallNode {
     /// The call's public id, for people and bridges.
@@ -276,41 +270,39 @@ pub struct CallNode {
     /// The arguments that the model proposed.
     pub arguments: Arc<Value>,
     /// What was repaired in what the model wrote.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repair: Option<Box<Repair>>,
     /// The tool's flags.
-    #[serde(default)]
     pub flags: CallFlags,
     /// Its state.
     pub state: CallState,
     /// When the model proposed it.
     pub proposed: Timestamp,
     /// How often the tool was started.
-    #[serde(default)]
     pub attempts: u32,
     /// The approval that it needs, with the decision and the edited arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<Approval>>,
     /// Its waits, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Waited>,
     /// The brain that it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub brain: Option<BrainNode>,
     /// The streamed progress of the running tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
     /// Its result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<ToolResult>,
     /// How long the tool ran, stored in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::encoding::micros::optional")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "crate::record::encoding::micros::optional")]
     pub duration: Option<Duration>,
     /// Whether it ended its loop.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub exited: bool,
     /// Whether its brain has handed the dialogue back. Then it does not end its loop.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub handed_back: bool,
 }
 
@@ -323,7 +315,7 @@ impl CallNode {
 }
 
 /// A wait of a call or a stage.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Waited {
     /// Since when.
@@ -331,10 +323,10 @@ pub struct Waited {
     /// The alternatives; the first answer ends the wait.
     pub waits: Vec<WaitSpec>,
     /// How it ended; `None` while it lasts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed: Option<WaitEnd>,
     /// When it ends without an answer, if it is not a call's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     /// Whether the author has named that time.
     #[serde(skip)]
@@ -359,7 +351,7 @@ impl Waited {
 }
 
 /// How a wait ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct WaitEnd {
     /// When.
@@ -369,21 +361,19 @@ pub struct WaitEnd {
     /// The index of the answered alternative, from 0.
     pub wait: u32,
     /// The answer.
-    #[serde(default)]
     pub payload: Value,
     /// When the answer was received, if that was before the wait began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<Timestamp>,
     /// The signal that brought it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<SignalId>,
     /// Who sent it.
-    #[serde(default)]
     pub actor: Actor,
 }
 
 /// A widget.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct WidgetNode {
     /// The output's public id.
@@ -391,27 +381,27 @@ pub struct WidgetNode {
     /// Its content.
     pub output: WidgetOutput,
     /// The first node of its row of replacements, if it replaces another widget.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<NodeId>,
     /// The widgets that have replaced it, in order; the last one is displayed. Only the first of a row has them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replaced_by: Vec<NodeId>,
 }
 
 /// A request for more of a limit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BudgetNode {
     /// The request.
     #[serde(flatten)]
     pub request: BudgetRequest,
     /// Its outcome; `None` while it is open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<BudgetOutcome>,
 }
 
 /// The outcome of a request for more of a limit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum BudgetOutcome {
@@ -422,13 +412,11 @@ pub enum BudgetOutcome {
         /// When it was made.
         at: Timestamp,
         /// The granted amount.
-        #[serde(default)]
         more: Amounts,
         /// The reason.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The person who decided, and the channel.
-        #[serde(default)]
         actor: Actor,
         /// The signal that brought the decision.
         signal: SignalId,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::detail::{AnswerNode, BrainNode, BudgetNode, CallNode, GuardedValue, StageNode, WidgetNode};
@@ -14,7 +14,7 @@ use crate::record::{
 
 /// The id of a node in a timeline: its position in the order in which events begin nodes. The same log gives the same
 /// ids in every process, and later events do not change them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct NodeId(pub u32);
 
@@ -28,13 +28,13 @@ impl NodeId {
 }
 
 /// A place or an occurrence in a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Node {
     /// Its id in this timeline.
     pub id: NodeId,
     /// The node around it; `None` for the root brain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<NodeId>,
     /// The path of the event that began it. Together with `seq` it names the node across timelines.
     pub path: Path,
@@ -43,10 +43,10 @@ pub struct Node {
     /// Its status.
     pub status: NodeStatus,
     /// When it began; `None` for a stage or a call that has not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
     /// When it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
     /// Its content.
     pub kind: NodeKind,
@@ -63,7 +63,7 @@ impl Node {
 }
 
 /// The status of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NodeStatus {
@@ -94,7 +94,7 @@ impl NodeStatus {
 }
 
 /// The kind of a node, with its content.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NodeKind {
@@ -126,18 +126,17 @@ pub enum NodeKind {
         /// The text.
         text: String,
         /// The files.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         files: Vec<FileRef>,
         /// The sender.
         from: Speaker,
         /// Whether it opens the loop.
-        #[serde(default, skip_serializing_if = "is_default")]
+        #[serde(skip_serializing_if = "is_default")]
         opening: bool,
         /// The sender's own id of the message.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
         /// The person who sent it, and the channel.
-        #[serde(default)]
         actor: Actor,
     },
     /// A file that a tool created or loaded.
@@ -147,7 +146,7 @@ pub enum NodeKind {
         /// The file.
         file: FileRef,
         /// Whether the model gets the contents, and not only a line about the file.
-        #[serde(default, skip_serializing_if = "is_default")]
+        #[serde(skip_serializing_if = "is_default")]
         content: bool,
     },
     /// A widget that a tool shows.
@@ -186,7 +185,7 @@ pub enum NodeKind {
         /// How many of the latest messages stay.
         keep: u64,
         /// The summary; `None` if all messages are sent again.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
     },
     /// A plugin failed, and the loop continues without it.
@@ -203,10 +202,9 @@ pub enum NodeKind {
         /// The update, as the plugin's code understands it.
         update: Arc<Value>,
         /// Who sent it.
-        #[serde(default)]
         actor: Actor,
         /// Why the plugin has refused it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         refused: Option<String>,
     },
     /// A tool set or deleted a trigger.
@@ -219,13 +217,12 @@ pub enum NodeKind {
     /// A pause of the run.
     Pause {
         /// Who paused it.
-        #[serde(default)]
         actor: Actor,
         /// Why the engine parked it; `None` if a person paused it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         failure: Option<Failure>,
         /// Who resumed it; `None` while it is paused.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         resumed: Option<Actor>,
     },
     /// The run continues with another version of its brain.

@@ -3,8 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
 
 use super::detail::{BrainNode, CallNode, Ending, StageNode};
 use super::node::{Node, NodeId, NodeKind};
@@ -32,8 +31,7 @@ use crate::record::{Event, FileRef, Path, PublicId, Segment, Seq, Start, Timesta
 /// assert_eq!(stage.iteration, Some(0));
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "StoredTimeline")]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Timeline {
     /// The number of the last event that was applied.
@@ -81,69 +79,6 @@ pub struct Timeline {
     pub(super) changed: Option<BTreeSet<NodeId>>,
 }
 
-/// The JSON form of a timeline; the rest follows from the nodes.
-#[derive(Default, Deserialize)]
-struct StoredTimeline {
-    #[serde(default)]
-    seq: Option<Seq>,
-    last: Timestamp,
-    #[serde(default)]
-    start: Option<Start>,
-    #[serde(default)]
-    worker: Option<String>,
-    usage: Usage,
-    answers: u64,
-    #[serde(default)]
-    currency: Option<String>,
-    #[serde(default)]
-    costs: Option<Costs>,
-    #[serde(deserialize_with = "nodes_in_order")]
-    nodes: Vec<Node>,
-}
-
-/// Reads nodes whose ids count from 0 and whose parents precede them, so that no walk up or down the tree is endless.
-fn nodes_in_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Node>, D::Error> {
-    let nodes = Vec::<Node>::deserialize(deserializer)?;
-    let is_misplaced = |(index, node): &(usize, &Node)| {
-        node.id.index() != *index || node.parent.map_or(*index > 0, |parent| parent >= node.id)
-    };
-    match nodes.iter().enumerate().find(is_misplaced) {
-        Some((index, _)) => Err(D::Error::custom(format!("node {index} of the timeline is out of order"))),
-        None => Ok(nodes),
-    }
-}
-
-impl From<StoredTimeline> for Timeline {
-    fn from(stored: StoredTimeline) -> Self {
-        let StoredTimeline { seq, last, start, worker, usage, answers, currency, costs, nodes } = stored;
-        let spent = costs.iter().flat_map(|costs| &costs.calls).collect();
-        let mut timeline = Self {
-            seq,
-            last,
-            start,
-            worker,
-            usage,
-            answers,
-            currency,
-            costs,
-            spent,
-            nodes: Vec::with_capacity(nodes.len().max(1)),
-            prices: None,
-            places: HashMap::new(),
-            open: HashMap::new(),
-            widgets: HashMap::new(),
-            updates: HashMap::new(),
-            pause: None,
-            changed: None,
-        };
-        nodes.into_iter().for_each(|node| timeline.put(node));
-        if timeline.nodes.is_empty() {
-            timeline.put_root();
-        }
-        timeline
-    }
-}
-
 impl Default for Timeline {
     fn default() -> Self {
         Self::new()
@@ -154,7 +89,27 @@ impl Timeline {
     /// Creates the timeline of an empty log.
     #[must_use]
     pub fn new() -> Self {
-        Self::from(StoredTimeline::default())
+        let mut timeline = Self {
+            seq: None,
+            last: Timestamp::default(),
+            start: None,
+            worker: None,
+            usage: Usage::default(),
+            answers: 0,
+            currency: None,
+            costs: None,
+            nodes: Vec::new(),
+            spent: Spent::default(),
+            prices: None,
+            places: HashMap::new(),
+            open: HashMap::new(),
+            widgets: HashMap::new(),
+            updates: HashMap::new(),
+            pause: None,
+            changed: None,
+        };
+        timeline.put_root();
+        timeline
     }
 
     /// Folds a log or a prefix of one.
@@ -165,8 +120,7 @@ impl Timeline {
         timeline
     }
 
-    /// Computes costs by a price table, from the next event on. A timeline that was read from JSON needs its
-    /// table again.
+    /// Computes costs by a price table, from the next event on.
     #[must_use]
     pub fn priced(mut self, prices: Arc<PriceTable>) -> Self {
         self.costs.get_or_insert_with(|| Costs {
