@@ -245,7 +245,6 @@ async fn promise_17_sink_sees_every_event_once_however_often_the_run_is_claimed(
     held.push(bench.start(&process.clone(), &shop).await);
     let looked = process.open(&run_id()).await.unwrap();
     for _ in 0..3 {
-        process.recover().await.unwrap();
         _ = process.resume(&run_id()).await;
     }
     held[1].approve(&path("Work/0.1"), "ann").await.unwrap();

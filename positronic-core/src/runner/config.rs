@@ -13,7 +13,6 @@ use super::client::sink_feed::Feeds;
 use super::conversation::histories::Histories;
 use super::detached::call::ToolExecutor;
 use super::serve::backoffs::{ResumeBackoffs, TriggerBackoffs};
-use super::serve::load_permits::LoadPermits;
 use super::serve::quarantine::Quarantine;
 use super::serve::without_handle::Unattended;
 use super::worker::claimed_runs::RunRegistry;
@@ -116,7 +115,6 @@ pub(super) struct StoreState {
     pub(super) registry: RunRegistry,
     pub(super) backoffs: ResumeBackoffs,
     pub(super) trigger_backoffs: TriggerBackoffs,
-    pub(super) load_permits: LoadPermits,
     pub(super) quarantine: Quarantine,
     pub(super) histories: Histories,
     pub(super) live: LiveDeltas,

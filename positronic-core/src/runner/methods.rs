@@ -10,7 +10,7 @@ use super::effects::send_request::ask_once;
 #[cfg(feature = "schedules")]
 use super::schedules::ticks;
 use super::serve::load_permits::LoadPermit;
-use super::serve::{drive, recover, triggers};
+use super::serve::{drive, triggers};
 use super::start_on::Arrived;
 use super::{
     Client, CodeCheck, Conversation, Delivered, DeliveryError, Driven, DueTrigger, FireError, Fork, ForkError, Release,
@@ -201,17 +201,6 @@ impl Runner {
     /// [`RetryError`]; after [`RetryError::Resume`] the retry is recorded, and another runner can resume the run.
     pub async fn retry(&self, run: &RunId, by: impl Into<Actor>) -> Result<RunHandle<Value>, RetryError> {
         retry::retry_and_resume(self, run, by.into()).await
-    }
-
-    /// Resumes every run that has work and no live worker, as after a crash. It returns when all are claimed; of runs during whose
-    /// work the process ended repeatedly, only a few are claimed at once. A run whose plugins wait for a server does not delay the
-    /// others.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the runs cannot be listed. The error of a single run is in its result.
-    pub async fn recover(&self) -> Result<Vec<(RunId, Result<RunHandle<Value>, ResumeError>)>, StoreError> {
-        recover::recover(self).await
     }
 
     /// Serves the store's runs with this runner until the result is dropped: claims every run that has work and

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use positronic_core::dsl::{Plugin, PluginState, Preparation, Runnable};
 use positronic_core::machine::{Effect, MAX_CRASHES, RunState, next, why};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -11,7 +12,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{
     Actor, EndReason, Epoch, Event, EventKind, ModelRequest, Path, RunId, Seq, Status, ToolResult,
 };
-use positronic_core::runner::{Retried, RetryError, RunHandle, Settled};
+use positronic_core::runner::{Retried, RetryError, RunHandle, Server, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::store::prelude::*;
 use positronic_core::testing::{CountedIds, Lockstep as _, Story, Test, TestClock};
@@ -53,7 +54,7 @@ async fn recovered(
 ) -> (RunHandle<Value>, Story) {
     let again = runner(MemoryStore::new(), model).brain(brain);
     again.client().import(&RunId::new("run-1"), log).await.unwrap();
-    let run = again.recover().await.unwrap().pop().unwrap().1.unwrap();
+    let run = again.resume(&RunId::new("run-1")).await.unwrap();
     settled(&run).await;
     let story = Story::of(&run).await;
     check_log(&story, &run.state());
@@ -81,7 +82,7 @@ fn processes(
                         )
                         .await
                         .unwrap(),
-                    _ => worker.recover().await.unwrap().pop().unwrap().1.unwrap(),
+                    _ => worker.resume(&RunId::new("run-1")).await.unwrap(),
                 };
                 _ = run.settled().await;
                 run
@@ -290,14 +291,15 @@ async fn retry_continues_a_parked_run_and_counts_from_zero() {
     client.import(&run, &log).await.unwrap();
     let row = client.store().run(&run).await.unwrap();
     assert!(row.parked && row.status == Status::Paused);
-    assert!(again.recover().await.unwrap().is_empty(), "no server claims it");
+    let served: Vec<_> = Server::new(client.clone(), again.clone()).once(true).events().collect().await;
+    assert!(served.is_empty(), "no server claims it: {served:?}");
 
     let retried = client.retry(&run, Actor::default()).await.unwrap();
 
     let Retried::Resumed(_) = retried else { panic!("{retried:?}") };
     let row = client.store().run(&run).await.unwrap();
     assert!(!row.parked && row.crashes.is_none(), "{row:?}");
-    let resumed = again.recover().await.unwrap().pop().unwrap().1.unwrap();
+    let resumed = again.resume(&run).await.unwrap();
     assert!(matches!(settled(&resumed).await, Settled::Completed(_)));
     assert!(matches!(client.retry(&run, Actor::default()).await, Err(RetryError::NotFailed { .. })));
 }

@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// How many runs are loaded at once.
 const AT_ONCE: usize = 16;
 
-/// The permits of a runner or a server. Clones share them.
+/// The permits of a server. Clones share them.
 #[derive(Clone)]
 pub(in crate::runner) struct LoadPermits(Arc<Semaphore>);
 
@@ -18,12 +18,6 @@ impl LoadPermits {
     /// Takes a permit, unless all are taken.
     pub(super) fn try_take(&self) -> Option<LoadPermit> {
         Arc::clone(&self.0).try_acquire_owned().ok()
-    }
-
-    /// Waits for a permit.
-    pub(super) async fn take(&self) -> Option<LoadPermit> {
-        // The semaphore is never closed.
-        Arc::clone(&self.0).acquire_owned().await.ok()
     }
 }
 

@@ -8,7 +8,6 @@ pub(super) mod load_permits;
 mod not_claimed;
 pub(super) mod quarantine;
 mod queue;
-pub(super) mod recover;
 pub(super) mod run_task;
 pub(super) mod serve_event;
 pub(super) mod server;

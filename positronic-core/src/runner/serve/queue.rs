@@ -157,7 +157,7 @@ impl WorkQueue {
     }
 
     /// Reserves up to `limit` runs that are due: of these, or of all runs of the store.
-    pub(super) async fn reserve(&self, runs: Vec<RunId>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+    async fn reserve(&self, runs: Vec<RunId>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
         let (owner, code) = self.names().await?;
         let filter = DueFilter::builder().now(self.client.now()).owner(owner).code(code).limit(limit);
         let filter = DueFilter { runs, paused: self.once, ..filter.reserve(RESERVED).build() };

@@ -29,8 +29,10 @@ async fn tick_starts_one_run_after_a_crash_at_any_write() {
 
             // Another process continues, within the time of the catch-up.
             clock.passes(MINUTE);
-            for (_, run) in patient.recover().await.unwrap() {
-                run.unwrap().settled().await;
+            for row in store.runs(&RunFilter::default()).await.unwrap() {
+                if !row.status.is_over() {
+                    patient.resume(&row.run).await.unwrap().settled().await;
+                }
             }
             for timer in patient.client().schedules().due_of_all().await.unwrap() {
                 if let Ok(run) = patient.fire(&timer).await {

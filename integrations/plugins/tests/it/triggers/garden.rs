@@ -8,7 +8,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, Fired, Message, ModelRequest, RunId, Seq, Timer, Timestamp, Trigger};
 use positronic_core::runner::{Client, Clock, FireError};
-use positronic_core::store::{EventStore, StoreError, TimerFilter};
+use positronic_core::store::{EventStore, RunFilter, StoreError, TimerFilter};
 use positronic_core::testing::{Lockstep as _, TestClock};
 use positronic_plugins::Triggers;
 use positronic_store_suite::{Fault, FaultyStore};
@@ -156,7 +156,10 @@ pub(super) fn dying<S: EventStore>(store: S, at: usize, written: bool) -> (Fault
 
 /// Continues the work of a dead process until none is left.
 pub(super) async fn continue_runs(runner: &Runner) {
-    for (_, run) in runner.recover().await.unwrap() {
-        run.unwrap().settled().await;
+    let client = runner.client();
+    for row in client.store().runs(&RunFilter::default()).await.unwrap() {
+        if !row.status.is_over() {
+            runner.resume(&row.run).await.unwrap().settled().await;
+        }
     }
 }

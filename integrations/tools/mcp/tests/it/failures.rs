@@ -270,8 +270,7 @@ async fn after_a_crash(options: &McpOptions) -> (Vec<ToolResult>, usize) {
     let brain = desk(&[&fake.server(options.clone())]);
     let after = runner(MemoryStore::new(), ScriptedModel::new([Reply::text("Done.")])).brain(brain);
     after.client().import(&id, &log).await.unwrap();
-    let (_, run) = after.recover().await.unwrap().pop().unwrap();
-    let run = run.unwrap();
+    let run = after.resume(&id).await.unwrap();
     assert!(matches!(run.settled().await, Settled::Completed(_)));
     let story = Story::of(&run).await;
     (results(&story, "Work"), fake.seen("tools/call").len())

@@ -55,9 +55,9 @@ async fn log_of(
 /// Continues a log in another process.
 async fn continue_run(log: &[Arc<Event>], brain: Brain<(), Value>, replies: Vec<Reply>) -> RunHandle<Value> {
     let runner = runner(replies).brain(brain);
-    runner.client().import(&RunId::new("run-1"), log).await.unwrap();
-    let (_, run) = runner.recover().await.unwrap().pop().unwrap();
-    run.unwrap()
+    let run = RunId::new("run-1");
+    runner.client().import(&run, log).await.unwrap();
+    runner.resume(&run).await.unwrap()
 }
 
 fn iterations(log: &Log) -> Vec<usize> {
