@@ -17,7 +17,6 @@ const READERS: &[(&str, &str, &[&str])] = &[
         &["projection/prompts.rs", "projection/prompts/record.rs", "record/prompt/approval.rs"],
     ),
     ("calls", "positronic-core", &["projection/timeline/calls.rs"]),
-    ("costs", "positronic-core", &["projection/bill.rs"]),
     ("files", "positronic-core", &["projection/files.rs"]),
     ("traffic", "positronic-core", &["projection/traffic.rs"]),
     ("log", "positronic-core", &["sink/log.rs"]),

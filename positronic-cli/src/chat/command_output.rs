@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use positronic_core::projection::Costs;
 use positronic_core::record::ToolDecl;
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingItem;
@@ -73,7 +74,7 @@ impl ChatContext {
 
     /// Renders what the last answer and the conversation used and cost, and their budgets.
     async fn usage(&self) -> Result<String, Failure> {
-        let bill = self.client().conversations().bill(&self.id, &self.prices).await?;
+        let runs = self.costs().await?;
         let mut limits = String::new();
         let budget = self.client().conversations().budget(&self.id, self.budget.as_ref()).await?;
         let currency = Some(&*self.prices.currency);
@@ -84,11 +85,13 @@ impl ChatContext {
                 _ = writeln!(limits, "{what}: {budget}");
             }
         }
-        let Some(last) = bill.runs.values().last() else { return Ok(format!("no message yet\n{limits}")) };
+        let Some(last) = runs.last() else { return Ok(format!("no message yet\n{limits}")) };
+        let mut whole = last.clone();
+        whole.calls = runs.iter().flat_map(|run| &run.calls).cloned().collect();
         let mut text = String::new();
         for (what, spent, cost) in [
             ("last answer", last.total(), cost_line::cost_line(last)),
-            ("conversation", bill.total(), cost_line::bill(&bill)),
+            ("conversation", whole.total(), cost_line::current_cost(&whole)),
         ] {
             let usage = spent.usage;
             let mut line = format!("{what}: {}, {}", many(spent.calls, "model answer"), tokens(&usage));
@@ -105,6 +108,18 @@ impl ChatContext {
             _ = writeln!(text, "{line}");
         }
         Ok(text + &limits)
+    }
+
+    /// Returns the usage and cost of the conversation's runs, in order of their start. It has no forks, which share events with their origins.
+    async fn costs(&self) -> Result<Vec<Costs>, Failure> {
+        let client = self.client();
+        let mut rows = client.conversations().runs(&self.id).await?;
+        rows.sort_by(|one, other| (one.started, &one.run).cmp(&(other.started, &other.run)));
+        let mut costs = Vec::with_capacity(rows.len());
+        for row in rows {
+            costs.push(client.costs(&row.run, &self.prices).await?);
+        }
+        Ok(costs)
     }
 
     /// Saves the files of tools and models that are not saved, and lists all files.

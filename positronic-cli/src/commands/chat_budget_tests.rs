@@ -165,3 +165,24 @@ fn larger_budget_does_not_answer_an_open_limit_question() {
     assert!(raised.code == 3 && raised.err.contains(told), "{}", raised.err);
     assert!(!desk.chat("Hello", &[]).err.contains("the budget is"), "where none is given, nothing is said");
 }
+
+#[test]
+fn usage_has_the_cost_of_the_last_answer_and_of_the_conversation() {
+    let desk = Desk::new();
+    let table =
+        json!({"as_of": "2026-01-01", "currency": "EUR", "prices": {"scripted/*": {"input": 1000, "output": 0}}});
+    let prices = desk.0.path().join("prices.json");
+    std::fs::write(&prices, table.to_string()).unwrap();
+    let prices = ["--prices", prices.to_str().unwrap()];
+
+    desk.chat(&format!("one\n{LOOK}\n"), &prices);
+    desk.call("Other.\n", &["chat", "helper", "-c", "d"], false);
+
+    let last = "last answer: 2 model answers, 20 tokens in, 0 out; cost 0.02 EUR, by the prices of 2026-01-01\n";
+    let whole = "conversation: 3 model answers, 30 tokens in, 0 out; cost 0.03 EUR, by the prices of 2026-01-01\n";
+    let usage = desk.usage(&prices);
+    assert!(usage.contains(last) && usage.contains(whole), "{usage}");
+    let unknown =
+        "conversation: 3 model answers, 30 tokens in, 0 out; cost: unknown price of 3 answers (scripted/scripted)\n";
+    assert!(desk.usage(&[]).contains(unknown), "{}", desk.usage(&[]));
+}

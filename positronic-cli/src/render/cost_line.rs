@@ -1,7 +1,7 @@
 //! Costs in words.
 
 use positronic_core::projection::timeline::Timeline;
-use positronic_core::projection::{Bill, Cost, Costs, Counted, Spent};
+use positronic_core::projection::{Cost, Costs, Counted};
 
 use super::figures::many;
 
@@ -19,18 +19,15 @@ pub(crate) fn cost_line(costs: &Costs) -> String {
         }
         _ => String::new(),
     };
-    spent(&total, &costs.unpriced(), &costs.currency, &costs.as_of) + &counted
+    current_cost(costs) + &counted
 }
 
-/// Renders the cost of a conversation's runs.
-pub(crate) fn bill(bill: &Bill) -> String {
-    spent(&bill.total(), &bill.unpriced(), &bill.currency, &bill.as_of)
-}
-
-fn spent(total: &Spent, unpriced: &[&str], currency: &str, as_of: &str) -> String {
-    let unknown = || format!("unknown price of {} ({})", many(total.unpriced, "answer"), unpriced.join(", "));
-    let known = format!("{} {currency}", total.known);
-    let as_of = format!("by the prices of {as_of}");
+/// Renders the cost by the price table, with unpriced answers.
+pub(crate) fn current_cost(costs: &Costs) -> String {
+    let total = costs.total();
+    let unknown = || format!("unknown price of {} ({})", many(total.unpriced, "answer"), costs.unpriced().join(", "));
+    let known = format!("{} {}", total.known, costs.currency);
+    let as_of = format!("by the prices of {}", costs.as_of);
     match total.total() {
         Cost::Known(_) => format!("cost {known}, {as_of}"),
         Cost::Unknown if total.unpriced == total.calls => format!("cost: {}", unknown()),

@@ -19,7 +19,21 @@ use crate::record::{CODE, Charge, Event, Money, Path, Seq, Usage};
 /// | `metadata.via` of an answer | an iteration, a question | models that failed before it: none; an answer from a development cache: what it had used, which costs nothing again | no |
 ///
 /// Amounts follow from the given table; what limits of money have counted is [`Costs::counted`].
-/// [`Bill`](super::Bill) lists where each number is found, from one answer to a conversation.
+///
+/// | number | where it is found |
+/// |---|---|
+/// | an answer of a model | [`Costs::calls`](Costs), by event number |
+/// | an iteration, or a question of a step | [`Costs::iterations`], by path |
+/// | a prompt: a loop without what is below it | [`Costs::prompt`], by the loop's path; its tokens also in [`Prompt::usage`] |
+/// | a loop or a nested brain with all below it | [`Costs::within`], by its path |
+/// | a run | [`Costs::total`]; its tokens also in [`RunSummary::usage`] |
+/// | a conversation | the sum of its runs, of [`Conversations::runs`] |
+/// | what limits of money have counted | [`Costs::counted`]; as of now in the frames of [`RunState`] |
+///
+/// [`Prompt::usage`]: crate::record::Prompt::usage
+/// [`RunSummary::usage`]: crate::record::RunSummary::usage
+/// [`Conversations::runs`]: ../runner/struct.Conversations.html#method.runs
+/// [`RunState`]: crate::machine::RunState
 ///
 /// A provider's bill can be higher, by answers that broke or were cancelled before their usage was reported, and by requests that were sent again after a crash. A fork's
 /// log begins with a copy of another run's, whose answers are counted in both. Answers of a cassette are priced like

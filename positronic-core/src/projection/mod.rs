@@ -5,10 +5,9 @@
 //! Each projection is a pure function of events. [`timeline::Timeline`] is the whole run as a tree, as people see it.
 //! [`Prompts`] folds the records of a run's loops, [`messages`] converts a record into model messages, `normalize_messages`
 //! makes them acceptable to every provider, and `structured_actions` converts requests and answers of loops with structured
-//! actions. [`request_at`] rebuilds a sent request, [`diff`] compares two runs, [`Costs`] and [`Bill`] compute costs,
+//! actions. [`request_at`] rebuilds a sent request, [`diff`] compares two runs, [`Costs`] computes costs,
 //! and [`files`] lists the files of a run.
 
-mod bill;
 mod call_ids;
 mod cost;
 mod diff;
@@ -24,7 +23,6 @@ pub mod timeline;
 mod traffic;
 mod transcript;
 
-pub use bill::Bill;
 pub use cost::{CallCost, Cost, Costs, Counted, Spent};
 pub use diff::{Divergence, DivergentEvent, Inputs, RunDiff, diff};
 pub use earlier_turns::History;

@@ -1,11 +1,10 @@
 //! Usage and cost by answer, iteration, loop, nested brain and run; an unknown price is never zero.
 
-use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::prices::PriceTable;
 use positronic_core::projection::{Cost, Costs, Prompts, Spent};
-use positronic_core::record::{Charge, Event, EventKind, Money, Path, Seq, Usage};
-use positronic_core::runner::Fork;
+use positronic_core::record::{Charge, Event, EventKind, Money, Path, Usage};
 use positronic_core::testing::Story;
 use serde_json::json;
 
@@ -146,40 +145,6 @@ async fn recorded_usage_is_shown_with_its_current_cost() {
     assert_eq!(of(counted.spent), spent(6, 12, 4), "a cost in another currency is unknown");
     assert_eq!(of(costs.total()), spent(6, 60, 0), "today's prices know all of them");
     assert_eq!(Costs::of(&self::log(&[("m", usage(1, 0, 0, 0)); 6]).await, &PriceTable::bundled()).counted(), None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn conversation_has_a_total_cost() {
-    let prices = table(&json!({"scripted/*": {"input": "1000", "output": 0}}));
-    let model = ScriptedModel::from_fn(|_| done().usage(usage(1, 0, 0, 0)));
-    let runner = Runner::new(model);
-    let chat = brain("Chat").r#loop("Talk", |cx| cx.system("Talk."));
-    let conversation = runner.conversation("thread").user("ann");
-    let mut runs = Vec::new();
-    for text in ["one", "two", "three"] {
-        let run = conversation.send(&chat, (), text).await.unwrap();
-        run.result().await.unwrap();
-        runs.push(run.id().clone());
-    }
-    runner.start(&chat, ()).await.unwrap().result().await.unwrap();
-    let client = runner.client();
-
-    let mut bill = client.conversations().bill("thread", &prices).await.unwrap();
-
-    assert_eq!(bill.runs.keys().cloned().collect::<Vec<_>>(), runs);
-    assert_eq!(of(bill.total()), spent(3, 3_000_000, 0));
-    assert_eq!(of(client.costs(&runs[0], &prices).await.unwrap().total()), spent(1, 1_000_000, 0));
-    assert_eq!(
-        client.conversations().bill("thread", &table(&json!({}))).await.unwrap().unpriced(),
-        ["scripted/scripted"]
-    );
-    assert_eq!(of(client.conversations().bill("nobody", &prices).await.unwrap().total()), spent(0, 0, 0));
-    // Events that a fork shares with another counted run are counted once.
-    let last = client.store().run(&runs[1]).await.unwrap().next;
-    let fork = client.fork(&runs[1], Seq(last.0 - 1), Fork::default()).await.unwrap();
-    let events = client.events(&fork, Seq(0)).await.unwrap();
-    bill.add(fork, events.iter().map(|event| &**event), &prices);
-    assert_eq!(of(bill.total()), spent(3, 3_000_000, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,11 +1,10 @@
-//! The conversations of a store: their lists, prompts, budgets and costs, without a brain's code.
+//! The conversations of a store: their lists, prompts and budgets, without a brain's code.
 
 use serde::Serialize;
 
 use super::budget::standing;
 use crate::machine::RunState;
-use crate::prices::PriceTable;
-use crate::projection::{Bill, Prompts};
+use crate::projection::Prompts;
 use crate::record::{Budget, Prompt, RunId, RunSummary, Seq, SharedBudget};
 use crate::runner::Client;
 use crate::runner::worker::load;
@@ -92,35 +91,5 @@ impl Conversations {
             None => RunState::default(),
         };
         standing(store, id, &last, instead).await
-    }
-
-    /// Returns the usage and cost of each run of a conversation, in order of their start, by a price table.
-    ///
-    /// ```
-    /// # use positronic_core::runner::Client;
-    /// # use positronic_core::prices::PriceTable;
-    /// # async fn example(client: Client) -> Result<(), positronic_core::store::StoreError> {
-    /// let bill = client.conversations().bill("thread-7", &PriceTable::bundled()).await?;
-    /// let total = bill.total();
-    /// println!("{} tokens, {} {}", total.usage.total(), total.known, bill.currency);
-    /// if total.unpriced > 0 {
-    ///     println!("and what {} cost", bill.unpriced().join(", "));
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the store fails.
-    pub async fn bill(&self, id: &str, prices: &PriceTable) -> Result<Bill, StoreError> {
-        let mut rows = self.runs(id).await?;
-        rows.sort_by(|one, other| (one.started, &one.run).cmp(&(other.started, &other.run)));
-        let mut bill = Bill::new(prices);
-        for row in rows {
-            let events = self.client.events(&row.run, Seq(0)).await?;
-            bill.add(row.run, events.iter().map(|event| &**event), prices);
-        }
-        Ok(bill)
     }
 }
