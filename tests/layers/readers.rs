@@ -43,7 +43,6 @@ const EXHAUSTIVE: &[&str] = &[
     "machine/apply.rs",
     "machine/crash_limit.rs",
     "machine/stages/loop/call_fold.rs",
-    "machine/summary/headline.rs",
     "machine/stages/loop/fold.rs",
     "machine/stages/step.rs",
     "projection/timeline/fold.rs",

@@ -28,7 +28,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         parent: None,
         status,
         why: why.map(str::to_owned),
-        last: None,
+        last_event: None,
         input: None,
         result: None,
         cut_off: None,

@@ -3,7 +3,6 @@
 mod cause;
 mod from_events;
 mod gist;
-mod headline;
 
 use std::sync::Arc;
 
@@ -47,7 +46,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
             }
             None => None,
         }),
-        last: before.and_then(|before| before.last.clone()),
+        last_event: before.and_then(|before| before.last_event.clone()),
         input: before.and_then(|before| before.input.clone()),
         result: before.and_then(|before| before.result.clone()),
         cut_off: before.and_then(|before| before.cut_off.clone()),

@@ -80,7 +80,7 @@ pub use run::pending_kind::{Pending, PendingKind};
 pub use run::scheduled::{Scheduled, TickCause};
 pub use run::signal::{Overrides, Signal, SignalKind, Start, UserMessage};
 pub use run::starter::Starter;
-pub use run::summary::{Claim, ClaimRefusal, Crashes, ModelUse, RunCost, RunSummary, Status};
+pub use run::summary::{Claim, ClaimRefusal, Crashes, LastEvent, ModelUse, RunCost, RunSummary, Status};
 pub use run::trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
 pub use run::webhook_delivery::WebhookDelivery;
 pub use shape::{ArmShape, Shape, StageKind, StageShape};

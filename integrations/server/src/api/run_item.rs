@@ -1,7 +1,6 @@
 //! A run in a list, as JSON.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use positronic_core::record::{RunSummary, Seq, Status};
 use positronic_core::store::{PendingFilter, StoreError};
@@ -49,9 +48,9 @@ pub(crate) struct RunRow {
     /// Why it waits or was parked, how it failed, or who cancelled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
-    /// Its last event in a few words, without texts of people and models.
+    /// Its last event that says what it does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last: Option<Arc<str>>,
+    pub(crate) last_event: Option<LastEventItem>,
     /// What it is about, in one line: the message that began it, or its options. Absent if fields are redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<String>,
@@ -118,6 +117,20 @@ pub(crate) struct Origin {
     pub(crate) run: String,
     /// The last event that both share.
     pub(crate) seq: u64,
+}
+
+/// What a run has done last.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "LastEvent")]
+pub(crate) struct LastEventItem {
+    /// The type of the event, such as `LOOP_TOOL_START`.
+    #[serde(rename = "type")]
+    kind: String,
+    /// Its path.
+    path: String,
+    /// The tool of its call, or the model that it asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
 }
 
 /// What the model calls of a run have cost.
@@ -201,7 +214,11 @@ fn run_row(row: &RunSummary, live: bool, quotes: bool) -> RunRow {
         forked_from: row.forked_from.as_ref().map(|(run, seq)| Origin { run: run.to_string(), seq: seq.0 }),
         status: row.status,
         why: row.why.clone().filter(|_| quotes || row.status != Status::Cancelled),
-        last: row.last.clone(),
+        last_event: row.last_event.as_ref().map(|last| LastEventItem {
+            kind: last.kind.clone().into_owned(),
+            path: last.path.to_string(),
+            name: last.name.as_deref().map(str::to_owned),
+        }),
         input: row.input.as_deref().filter(|_| quotes).map(str::to_owned),
         result: row.result.as_deref().filter(|_| quotes).map(str::to_owned),
         cut_off: row.cut_off.as_ref().map(ToString::to_string),

@@ -17,9 +17,9 @@ before(async () => {
 after(async () => { await browser?.close(); await project.close(); });
 
 test('a row says what the run is about, and its result or why it waits', async () => {
-  const rows = await page.evaluate(async () => (await (await fetch('/api/v1/runs')).json()).items.map(({ brain, last }) => [brain, last]));
-  assert.deepEqual(rows.filter(([brain]) => brain === 'Support'), [['Support', 'completed']]);
-  assert.deepEqual(new Set(rows.filter(([brain]) => brain === 'Till').map(([, last]) => last)), new Set(['pay needs an approval']));
+  const rows = await page.evaluate(async () => (await (await fetch('/api/v1/runs')).json()).items.map(({ brain, last_event: last }) => [brain, last]));
+  assert.deepEqual(rows.filter(([brain]) => brain === 'Support'), [['Support', { type: 'BRAIN_COMPLETE', path: '' }]]);
+  for (const [, last] of rows.filter(([brain]) => brain === 'Till')) assert.deepEqual(last, { type: 'LOOP_APPROVAL_REQUESTED', path: 'Chat/0.0', name: 'pay' });
   await page.to('/runs?brain=Support', '.run-row');
   await eventually(async () => assert.match(await page.locator('.run-row').innerText(), /Completed[\s\S]*The espresso machine of my order A-1001 leaks\.[\s\S]*The tank is broken; 249 euros were paid back\./));
   await page.to('/runs?brain=Till', '.run-row');

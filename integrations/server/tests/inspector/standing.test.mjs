@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { accessible, eventually, launch, open } from './browser.mjs';
-import { endedLog, limitedLog, longLog, Project } from './server.mjs';
+import { endedLog, limitedLog, longLog, pricedLog, Project } from './server.mjs';
 
 const project = new Project();
 let [browser, page] = [];
@@ -79,5 +79,20 @@ test('a click beside the small box of a row chooses the run, and does not leave 
   await cell.getByRole('checkbox').click();
   await eventually(async () => assert.equal(await cell.getByRole('checkbox').isChecked(), true, 'once'));
   assert.match(page.url(), /\/runs$/);
+  page.check();
+});
+
+test('a run whose row nothing else explains says what it has done last', async () => {
+  const priced = pricedLog('', [{ model: 'one', input: 1 }, { model: 'one', input: 1 }]).map((line) => JSON.parse(line));
+  const words = { LOOP_START: 'Chat started', LOOP_MODEL_CALL: 'Asked acme/one', LOOP_TOOL_START: 'look started', LOOP_TOOL_RESULT: 'A call returned' };
+  for (const type of Object.keys(words)) {
+    const [header, ...events] = priced.slice(0, priced.findIndex((event) => event.type === type) + 1);
+    project.import([{ ...header, run: type.toLowerCase(), events: events.length }, ...events].map((line) => JSON.stringify(line)));
+  }
+  await page.to('/runs?brain=Priced', '.run-row');
+  for (const [type, said] of Object.entries(words)) {
+    const row = page.locator('.run-row').filter({ has: page.locator(`[title="${type.toLowerCase()}"]`) });
+    await eventually(async () => assert.equal((await row.locator('.cause').innerText()).trim(), said));
+  }
   page.check();
 });

@@ -43,7 +43,8 @@ async fn pages_of_runs_have_each_run_once() {
         let ids: BTreeSet<_> = listed.iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect();
         assert_eq!(ids, started, "{path}");
         assert_eq!(listed.len(), 5, "{path}");
-        assert!(listed.iter().all(|run| run["last"] == "refund needs an approval"), "{listed:?}");
+        let asks = json!({ "type": "LOOP_APPROVAL_REQUESTED", "path": "Chat/0.0", "name": "refund" });
+        assert!(listed.iter().all(|run| run["last_event"] == asks), "{listed:?}");
         assert!(listed.is_sorted_by(|one, other| one["started"].as_str() >= other["started"].as_str()), "{path}");
     }
     let pending = pages(&shop, &token, "/api/v1/pending?limit=2").await;

@@ -24,6 +24,26 @@ export function placeWords(path) {
 /** Where a limit has cut off a run, in words. */
 export const cutOff = ({ cut_off: path }) => `Cut off at a limit of ${placeWords(path) || 'the run'}`;
 
+/** What a run has done last, by the type of its last event or the end of that type; `…` is the tool of a call, the model that is asked, or else the stage. */
+const DOES = {
+  START: '… started', COMPLETE: '… completed', RETRY: '… failed and retries', RESULT: '… returned', WAIT: '… waits', RESUME: '… resumed', LIMIT: '… reached a limit', LOOP_MAX_ITERATIONS: '… reached a limit',
+  BRAIN_MIGRATED: '… was migrated', BRAIN_ERROR: '… failed', BRAIN_CANCELLED: '… was cancelled', BRAIN_PAUSED: '… was paused', BRAIN_RESUMED: '… was resumed', UNDO_START: '… undoes what it has done', UNDO_FAILED: '… failed',
+  BRANCH_CHOSEN: '… chose an arm', GROUP_START: '… runs its brains', REPEAT_ROUND: '… ended a round', GUARD_CHECKED: '… was checked', LOOP_MESSAGE: 'a message arrived', LOOP_EXIT: 'a tool ended …', LOOP_STOPPED: '… stopped',
+  LOOP_MODEL_CALL: 'asked …', LOOP_MODEL_RESULT: 'the model answered', LOOP_MODEL_RETRY: 'the model failed and is asked again', LOOP_ANSWER_BROKEN: 'an answer broke after it had used tokens', LOOP_ANSWER_REFUSED: 'an answer was refused',
+  LOOP_TOOL_CALL: 'called …', LOOP_APPROVAL_REQUESTED: '… needs an approval', LOOP_APPROVAL_DECIDED: 'a person decided about …', LOOP_APPROVAL_WITHDRAWN: 'the approval of … was withdrawn', LOOP_APPROVAL_EXPIRED: 'the approval of … expired',
+  BUDGET_REQUESTED: 'more of a limit was requested', BUDGET_DECIDED: 'a person decided about more of a limit', BUDGET_EXPIRED: 'the request for more of a limit expired', LOOP_GUARD_REPLACED: 'a guard replaced what it checked',
+  LOOP_PLUGIN_UPDATE: 'an update of a plugin arrived', LOOP_PLUGIN_FAILED: 'a plugin failed or refused an update', LOOP_COMPACTED: 'the transcript was compacted',
+};
+/** Why a run stands as it does, or what it has done last if nothing says why. */
+export function whyOf({ why, last_event: last }) {
+  if (why || !last) return why;
+  const words = DOES[last.type] ?? DOES[last.type.split('_').at(-1)] ?? last.type.toLowerCase().replaceAll('_', ' ');
+  const stage = last.path.split('/').findLast((part) => !/^\d+(?:[.~]\d+)*$/.test(part));
+  // A call whose iteration is over has no name.
+  const isCall = /^LOOP_.*\/\d+\.\d+$/.test(`${last.type} ${last.path}`);
+  return words.replace('…', () => (last.name ? `\`${last.name}\`` : isCall ? 'a call' : stage || 'the run'));
+}
+
 /** What stands before the cause of a failure: the brains, loops and steps around it, which are its place. */
 const AROUND = /^the (?:model of the )?(?:brain|loop|step|stage|group|map|race|branch|tool|call|guard)(?: loop)? `([^`]+)`(?: at `([^`]+)`)? failed(?: (\d+) times)?: /;
 /** One of several decisions in a waiting run's text. */

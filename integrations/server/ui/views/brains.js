@@ -3,7 +3,7 @@ import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, commandOf, go, query, runUrl, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
-import { cause, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
+import { cause, cutOff, endOf, plain, quoted, standing, whyOf } from '../lib/cause.js';
 import { cash, micros, moment, money, number, plural, runCost, runCostTitle, shortId, titleWord } from '../lib/format.js';
 import { command, empty, idText, resource } from '../parts/common.js';
 import { noModel } from '../parts/next_model.js';
@@ -78,7 +78,7 @@ function inBrief(figures) {
 /** How a run stands, in a line. */
 function stands(run) {
   if (standing(run) === 'limited') return cutOff(run);
-  return run.status === 'completed' ? quoted(endOf(run) || plural(run.head + 1, 'event')) : cause(run.why ?? run.last);
+  return run.status === 'completed' ? quoted(endOf(run) || plural(run.head + 1, 'event')) : cause(whyOf(run));
 }
 
 const runsOf = (title, { items, next }) => section.panel(header(h2('Last runs'), span.grow(), a({ href: ui(`/runs${query({ brain: title })}`) }, next ? 'All runs' : 'As a list')),

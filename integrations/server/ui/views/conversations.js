@@ -3,7 +3,7 @@ import { tags, redraw } from '../lib/dom.js';
 import { get, newKey, request } from '../lib/api.js';
 import { at, caller, commandOf, go, main, may, query, ui } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
-import { causeOf, quoted, standing } from '../lib/cause.js';
+import { causeOf, quoted, standing, whyOf } from '../lib/cause.js';
 import { date, line, moment, money, number, plural, shortId, titleWord } from '../lib/format.js';
 import { command, empty, hasEnded, loading, resource } from '../parts/common.js';
 import { json } from '../parts/json.js';
@@ -50,7 +50,7 @@ export default function conversationsView(route, frame) {
   };
   const entry = ({ id, user, runs, message, last, costs, partly_priced: partly }) => {
     const name = standing(last);
-    const why = last.status === 'completed' ? '' : causeOf(last.why ?? last.last).brief;
+    const why = last.status === 'completed' ? '' : causeOf(whyOf(last)).brief;
     return a({ key: id, href: ui(at('conversations', id)), 'aria-current': id === one?.id && 'true' }, b({ dir: 'auto' }, line(message ?? why, 90) || shortId(id)), small({ title: date(last.updated) }, moment(last.updated)),
       small.cut({ dir: 'auto', class: last.pending ? 'wait' : last.status === 'failed' ? 'bad' : '' }, last.pending ? [icon('clock'), ' ', quoted(causeOf(last.why ?? 'Waits for a person').brief)] : name !== 'completed' ? [status(name), ' ', quoted(why)] : last.result),
       small.cut(`${last.brain}${user ? ` · ${user}` : ''} · ${plural(runs, 'turn')}${spentOn(costs, partly)} · ${shortId(id)}`));

@@ -2,7 +2,7 @@
 import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go, query, runUrl } from '../lib/page.js';
-import { causeOf, endOf, placeWords, quoted, standing } from '../lib/cause.js';
+import { causeOf, endOf, placeWords, quoted, standing, whyOf } from '../lib/cause.js';
 import { status } from '../lib/icons.js';
 import { brief, duration, limitText, line, millis, money, plural, shortId, tokens } from '../lib/format.js';
 import { empty, hasEnded, pageHead, resource } from '../parts/common.js';
@@ -20,7 +20,7 @@ const limitOf = ({ limit, message }) => (limit ? `cut off at its limit of ${limi
 function endWords(run, cut) {
   if (cut && standing(run) === 'limited') return [`was ${limitOf(cut)} in `, a({ href: runUrl(run.id, 'transcript', cut.seq) }, placeWords(cut.path) || 'the run'), cut.message && [': ', quoted(line(cut.message, 200))]];
   if (run.status === 'completed') return run.why ? ['was ', quoted(run.why)] : ['completed'];
-  if (run.status === 'failed') return ['failed: ', quoted(causeOf(run.why ?? run.last).brief)];
+  if (run.status === 'failed') return ['failed: ', quoted(causeOf(whyOf(run)).brief)];
   if (run.status === 'cancelled') return ['was cancelled ', quoted(run.why)];
   return [{ waiting: 'waits', paused: 'is paused', running: 'is running' }[run.status] ?? run.status];
 }
@@ -82,7 +82,7 @@ export default function diffView(route) {
   const link = (run, seq, text = `event ${seq}`) => a({ href: runUrl(run.id, 'events', seq) }, text);
   const side = (name, run) => section(h2(name, ' ', a({ href: runUrl(run.id) }, run.brain), ' ', code(shortId(run.id))),
     p.line(status(standing(run)), span.soft([tokens(run.usage), run.cost?.currency && money(run.cost.amount, run.cost.currency), duration(run.active_ms || millis(run.updated) - millis(run.started))].filter(Boolean).join(' · '))),
-    p.cut({ dir: 'auto', class: run.status === 'failed' ? 'bad' : '' }, run.status === 'completed' ? quoted(endOf(run) || 'No result') : quoted(causeOf(run.why ?? run.last).brief)));
+    p.cut({ dir: 'auto', class: run.status === 'failed' ? 'bad' : '' }, run.status === 'completed' ? quoted(endOf(run) || 'No result') : quoted(causeOf(whyOf(run)).brief)));
   /** What runs in a run that waits, waits. */
   const doing = (run, item) => (item?.status === 'running' && !hasEnded(run) ? { ...item, status: standing(run) } : item);
   const cell = (run, item, kind) => (item ? div.cell({ dir: 'auto' }, item.status !== 'not_started' && item.status !== 'skipped' && link(run, item.seq, item.seq), line(summary(item, kind), 300), item.tries > 1 && span.soft(`after ${plural(item.tries, 'attempt')}`)) : div.cell.soft('only in the other run'));

@@ -4,7 +4,7 @@ import { List } from '../lib/windowed_list.js';
 import { get } from '../lib/api.js';
 import { at, caller, commandOf, go, load, may, pref, query, runUrl, setPref, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
-import { causeOf, cutOff, endOf, plain, quoted, standing } from '../lib/cause.js';
+import { causeOf, cutOff, endOf, plain, quoted, standing, whyOf } from '../lib/cause.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { cash, compact, date, duration, line, millis, moment, money, number, plural, runCost, runCostTitle, shortId, zone } from '../lib/format.js';
 import { command, empty, hasEnded, idText, resource } from '../parts/common.js';
@@ -351,7 +351,7 @@ function stands(run, name) {
   if (name === 'limited') return { brief: cutOff(run), place: run.result && `· ${plain(run.result)}` };
   if (run.status === 'cancelled') return { brief: `Cancelled ${run.why ?? ''}` };
   if (run.status === 'completed') return { brief: endOf(run) };
-  return causeOf(run.refused?.message ?? run.why ?? run.last);
+  return causeOf(run.refused?.message ?? whyOf(run));
 }
 
 /** Asks for the name of a view, and keeps it in this browser. */

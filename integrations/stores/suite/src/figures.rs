@@ -324,7 +324,6 @@ pub fn sample_of_a_day(number: u64) -> Sample {
         (row.started, row.since, row.at) = (Timestamp(at - 40_000_000), Timestamp(at), Timestamp(at));
         row.brain = format!("{brain} {}", number % 3).into();
         row.user = Some(format!("user-{}", number % 500));
-        row.last = Some("completed".into());
         row.usage = Usage { input: 30_000 + number, output: 700, cached: 20_000, ..Usage::default() };
         row.active = Some(Duration::from_millis(number * 7919 % 60_000));
         row.cost = cost(14_300_000 + number, "USD", number.is_multiple_of(50));

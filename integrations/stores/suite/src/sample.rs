@@ -50,7 +50,7 @@ impl Sample {
             parent: None,
             status: Status::Running,
             why: None,
-            last: None,
+            last_event: None,
             input: None,
             result: None,
             cut_off: None,

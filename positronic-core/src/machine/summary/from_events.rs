@@ -1,16 +1,16 @@
-//! What lists show of a run beside its state: what it is about, its result, the tools it has called, what its models have used, and the loop
-//! that a limit has cut off or the guard that has ended it.
+//! What lists show of a run beside its state: its last event, what it is about, its result, the tools it has called, what its models have
+//! used, and the loop that a limit has cut off or the guard that has ended it.
 //!
 //! They come from the events of an append and the row before it, so that no list reads a log.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::gist::{gist, sentence};
-use super::headline::headline;
 use crate::machine::state::RunState;
 use crate::record::{
-    Actor, CODE, Event, EventKind, LoopOutcome, ModelUse, Money, Part, Path, ResponseMetadata, RunSummary, Segment,
-    Usage,
+    Actor, CODE, Event, EventKind, LastEvent, LoopOutcome, ModelUse, Money, Part, Path, ResponseMetadata, RunSummary,
+    Segment, Usage,
 };
 
 /// The largest number of tools.
@@ -20,13 +20,40 @@ const MODELS: usize = 16;
 
 /// Adds what some events say to the row of their run; `state` is the run's state after them.
 pub(crate) fn add_events(row: &mut RunSummary, state: &RunState, events: &[Arc<Event>]) {
-    if let Some(last) = headline(state, events) {
-        row.last = Some(last);
+    if let Some(last) = last_event(state, events) {
+        row.last_event = Some(last);
     }
     for event in events {
         note(row, event);
         add_answer(row, state, event);
     }
+}
+
+/// Returns the last of some events that says what the run does.
+fn last_event(state: &RunState, events: &[Arc<Event>]) -> Option<LastEvent> {
+    let event = events.iter().rfind(|event| !is_bookkeeping(&event.kind))?;
+    let name = match &event.kind {
+        EventKind::LoopModelCall { model, .. } => Some(model.as_str().into()),
+        _ => state.call(&event.path).map(|call| call.tool.as_str().into()),
+    };
+    Some(LastEvent { kind: Cow::Borrowed(event.kind.name()), path: event.path.clone(), name })
+}
+
+/// Returns whether an event is about workers or bookkeeping, and not about what the run does.
+const fn is_bookkeeping(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::RunClaimed { .. }
+            | EventKind::RunReleased { .. }
+            | EventKind::RunNotClaimed { .. }
+            | EventKind::StepBlocked {}
+            | EventKind::ValueRecorded { .. }
+            | EventKind::ChildStart(_)
+            | EventKind::LoopIteration(_)
+            | EventKind::LoopOutput { .. }
+            | EventKind::LoopTrigger { .. }
+            | EventKind::LoopPluginChanged { .. }
+    )
 }
 
 /// Adds what an answer has used to its run and to its model, as limits of money count it. An answer that a fork shares is counted by its origin.
@@ -154,13 +181,14 @@ mod tests {
             (json!({ "usage": { "input": 9 }, "active": 0 }), false),
             (json!({ "usage": {} }), false),
         ] {
-            let mut row =
-                json!({ "run": "r", "brain": "b", "status": "running", "since": 0, "started": 0, "at": 0, "next": 1 });
+            // An earlier version had its last event in words.
+            let mut row = json!({ "run": "r", "brain": "b", "status": "running", "last": "asked m", "since": 0, "started": 0, "at": 0, "next": 1 });
             row.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
             let mut row: RunSummary = serde_json::from_value(row).unwrap();
 
             add_events(&mut row, &state, &[Arc::clone(&event)]);
 
+            assert_eq!(row.last_event.unwrap().kind, "LOOP_MODEL_RESULT");
             let cost = row.cost.unwrap();
             assert_eq!((cost.known.nanos(), cost.is_partial), (2_000_000, is_partial), "{fields}");
         }

@@ -2,6 +2,7 @@
 //!
 //! An append contains the new row, and the [pending items](super::pending_kind); a store writes them with the events, in one transaction.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -170,6 +171,19 @@ impl ModelUse {
     }
 }
 
+/// What a run has done last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastEvent {
+    /// The type of the event, such as `LOOP_TOOL_START`.
+    #[serde(rename = "type")]
+    pub kind: Cow<'static, str>,
+    /// Its path.
+    pub path: Path,
+    /// The tool of its call, or the model that it asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+}
+
 /// The summary of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
@@ -206,9 +220,9 @@ pub struct RunSummary {
     /// Why it waits, or how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The last event in a few words, without texts of people and models.
+    /// The last event that says what the run does; `None` in the summaries of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<Arc<str>>,
+    pub last_event: Option<LastEvent>,
     /// What it is about, in one line: the message that began it, or its options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Arc<str>>,
