@@ -81,7 +81,7 @@ pub(crate) use detached_calls::detached;
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use model_question::{Asking, ask};
 pub(crate) use next::is_due;
-pub(crate) use retry_point::{FailedPlace, failed_place};
+pub(crate) use retry_point::{RetryPoint, retry_point};
 pub(crate) use settle::{
     Answered, ConfiguredIteration, GroupBegun, Outcome, Overdue, RefusingGuard, Replaced, Returned, SettleContext,
     StateChanges, Validated, Veto, begin_iteration, begin_loop, offers, plugin_steps, plugin_updated, settle,

@@ -11,7 +11,7 @@ use crate::record::{EndReason, Event, EventKind, Failure, LoopOutcome, Seq, Tool
 
 /// The place where a run failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FailedPlace {
+pub(crate) struct RetryPoint {
     /// The last event before the failure.
     pub(crate) before: Seq,
     /// Whether a limit was reached there, which a retry would reach again.
@@ -21,7 +21,7 @@ pub(crate) struct FailedPlace {
 }
 
 /// Finds the place where a run failed; `None` if it has not failed.
-pub(crate) fn failed_place<'a>(log: impl IntoIterator<Item = &'a Event>) -> Result<Option<FailedPlace>, IllegalEvent> {
+pub(crate) fn retry_point<'a>(log: impl IntoIterator<Item = &'a Event>) -> Result<Option<RetryPoint>, IllegalEvent> {
     let mut state = RunState::default();
     // The last event that was not part of a failure, and the failure since then.
     let (mut before, mut failed) = (Seq(0), None);
@@ -31,7 +31,7 @@ pub(crate) fn failed_place<'a>(log: impl IntoIterator<Item = &'a Event>) -> Resu
         state.fold(event)?;
         if state.root.as_deref().is_some_and(BrainFrame::is_failing) {
             let at_limit = is_at_limit(&event.kind);
-            failed.get_or_insert(FailedPlace { before, at_limit, undone }).undone |= undone;
+            failed.get_or_insert(RetryPoint { before, at_limit, undone }).undone |= undone;
             continue;
         }
         failed = None;

@@ -24,8 +24,8 @@ pub use encoding::document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEP
 pub(crate) use encoding::document::{check_document, check_message, check_text, encode_document};
 pub(crate) use encoding::number::unify_numbers;
 pub use encoding::number::{InexactNumber, check_numbers, quote_inexact_numbers};
-pub(crate) use encoding::schema_order::property_order;
-pub use encoding::schema_order::{OrderedJson, OrderedObject, PROPERTY_ORDERING};
+pub(crate) use encoding::ordered_json::property_order;
+pub use encoding::ordered_json::{OrderedJson, OrderedObject, PROPERTY_ORDERING};
 pub use encoding::state_patch::{Change, ChangeError};
 pub use event::event_envelope::{Event, EventError, FORMAT_VERSION, NewEvent};
 pub use event::event_fields::{

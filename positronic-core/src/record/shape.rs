@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::record::encoding::content_hash::{ContentHash, hash_json};
-use crate::record::encoding::schema_order::OrderedJson;
+use crate::record::encoding::ordered_json::OrderedJson;
 use crate::record::encoding::skip::is_default;
 
 /// The stages of a brain, in order.

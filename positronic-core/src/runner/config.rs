@@ -14,7 +14,7 @@ use super::conversation::histories::Histories;
 use super::detached::call::ToolExecutor;
 use super::serve::backoffs::{ResumeBackoffs, TriggerBackoffs};
 use super::serve::quarantine::Quarantine;
-use super::serve::without_handle::Unattended;
+use super::serve::runs_without_handle::Unattended;
 use super::worker::claimed_runs::RunRegistry;
 use super::worker::lease::{HeldLease, LeaseKeeper};
 use crate::definition::{ActionSet, BrainDefinition, StartOn};

@@ -11,7 +11,7 @@
 //! reproducible. Outcomes that have arrived together are drafted on top of each other and appended once. Signals are
 //! appended by their senders, and the worker reads them from the store. The intent of an effect is in the store before the
 //! effect starts, with the outcomes that led to it. A waiting run is released, and claimed again when there is work, by its
-//! task: `run_task`, or without a handle `without_handle`.
+//! task: `run_task`, or without a handle `runs_without_handle`.
 //!
 //! `Runner` is defined in `config`, and its methods are in `methods`.
 //!

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::serve::load_permits::LoadPermit;
 use super::serve::run_task::attend;
-use super::serve::without_handle::WithoutHandle;
+use super::serve::runs_without_handle::WithoutHandle;
 use super::start::start_run;
 use super::worker::append::worker_of;
 use super::worker::claim::{NoClaim, claim};

@@ -42,7 +42,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `server.rs`, `plugin.rs`, `loop_tools.rs` | the public API: the server, the plugin, its tools |
-//! | `reconnect.rs` | when a server is started, listed again, and paused |
+//! | `server_lifecycle.rs` | when a server is started, listed again, and paused |
 //! | `connection.rs` | a connection: requests with timeouts, progress, cancellation |
 //! | `transport/` | the transports: a process, HTTP, or the author's stream |
 //! | `tool_list.rs`, `names.rs`, `policy.rs` | the validated list of tools; names; approvals |
@@ -58,10 +58,10 @@ mod notifications;
 mod options;
 mod plugin;
 mod policy;
-mod reconnect;
 mod secrets;
 mod server;
 mod server_identity;
+mod server_lifecycle;
 mod tool_list;
 mod transport;
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::answer::ConvertedAnswer;
 use super::error::McpError;
 use super::notifications::OnProgress;
-use super::reconnect::Session;
+use super::server_lifecycle::Session;
 use super::tool_list::Listed;
 
 /// Additional time of a call beyond the server's: for a ping, and for storing files.

@@ -10,7 +10,7 @@ use super::error::McpError;
 use super::loop_tools::{ToolOrigin, tool};
 use super::names::server_name;
 use super::options::McpOptions;
-use super::reconnect::Session;
+use super::server_lifecycle::Session;
 use super::tool_list::{Listing, recalled};
 use super::transport::McpTransport;
 

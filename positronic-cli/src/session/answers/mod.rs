@@ -8,7 +8,7 @@ mod editor;
 mod field;
 mod keyboard;
 mod question;
-mod question_choices;
+mod question_script;
 #[cfg(test)]
 mod question_tests;
 
@@ -16,4 +16,4 @@ pub(crate) use cassette_answers::{example_lines, from_cassette};
 pub(crate) use editor::{Editor, EditorCommand};
 pub(crate) use keyboard::Keyboard;
 pub(crate) use question::Question;
-pub(crate) use question_choices::Answer;
+pub(crate) use question_script::Answer;

@@ -7,7 +7,7 @@ use crossterm::event::KeyEvent;
 use positronic_core::record::Pending;
 
 use super::field::{Entered, Field, Menu, Step};
-use super::question_choices::{Answer, Script, Subject, Unanswered, columns};
+use super::question_script::{Answer, Script, Subject, Unanswered, columns};
 use crate::render::{Frame, Line, Tone, wrap};
 
 /// An open question.

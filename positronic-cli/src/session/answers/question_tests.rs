@@ -7,7 +7,7 @@ use positronic_core::record::{
 use serde_json::{Value, json};
 
 use super::question::Question;
-use super::question_choices::Answer;
+use super::question_script::Answer;
 use crate::render::Style;
 
 const SIZE: (usize, usize) = (60, 30);

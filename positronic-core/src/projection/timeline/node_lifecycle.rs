@@ -1,4 +1,4 @@
-//! Construction of the tree: nodes are found by path, added, begun and closed.
+//! How nodes begin and end: they are found by path, added, begun and closed.
 
 use super::detail::{AnswerOutcome, BrainNode, CallNode, StageNode};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};

@@ -5,7 +5,7 @@ pub(in crate::record) mod content_hash;
 pub(crate) mod document;
 pub(crate) mod micros;
 pub(crate) mod number;
-pub(in crate::record) mod schema_order;
+pub(in crate::record) mod ordered_json;
 pub(crate) mod scratch;
 pub(crate) mod skip;
 pub(crate) mod state_patch;

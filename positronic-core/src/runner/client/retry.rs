@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::fork::{Fork, ForkError, difference, fork_log};
 use super::signals::SignalError;
-use crate::machine::{FailedPlace, RunState, failed_place};
+use crate::machine::{RetryPoint, RunState, retry_point};
 use crate::record::{Actor, Event, RunId, RunSummary, Seq, SignalKind, Status, Timestamp, sha256};
 use crate::runner::{Client, ResumeError, RunHandle, Runner, code_check};
 use crate::store::StoreError;
@@ -89,13 +89,13 @@ pub(super) async fn retry(client: &Client, run: &RunId, actor: Actor) -> Result<
 /// Reads the log of a failed run. Returns it with the event after which a retry forks the run.
 pub(super) async fn failed_log(client: &Client, row: &RunSummary) -> Result<(Vec<Arc<Event>>, Seq), RetryError> {
     let log = client.events(&row.run, Seq(0)).await?;
-    let found = failed_place(log.iter().map(|event| &**event));
+    let found = retry_point(log.iter().map(|event| &**event));
     match found.map_err(|error| StoreError::corrupt_log(&row.run, error))? {
-        Some(FailedPlace { at_limit: true, .. }) => {
+        Some(RetryPoint { at_limit: true, .. }) => {
             Err(RetryError::AtLimit { failure: row.why.clone().unwrap_or_default() })
         }
-        Some(FailedPlace { undone: true, .. }) => Err(RetryError::Undone),
-        Some(FailedPlace { before, .. }) => Ok((log, before)),
+        Some(RetryPoint { undone: true, .. }) => Err(RetryError::Undone),
+        Some(RetryPoint { before, .. }) => Ok((log, before)),
         None => Err(RetryError::NotFailed { status: row.status }),
     }
 }

@@ -9,7 +9,7 @@ mod not_claimed;
 pub(super) mod quarantine;
 mod queue;
 pub(super) mod run_task;
+pub(super) mod runs_without_handle;
 pub(super) mod serve_event;
 pub(super) mod server;
 pub(super) mod triggers;
-pub(super) mod without_handle;

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! While it follows, the task has only a weak reference to the run, so a waiting run leaves memory when its handle is
-//! dropped. `without_handle` then keeps its id and loads it again when there is work.
+//! dropped. `runs_without_handle` then keeps its id and loads it again when there is work.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 
 use super::backoffs::POLL;
-use super::without_handle::WithoutHandle;
+use super::runs_without_handle::WithoutHandle;
 use crate::error::panicked;
 use crate::machine::next;
 use crate::record::{Status, Timestamp};
