@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use derive_where::derive_where;
 use indexmap::IndexMap;
+use indexmap::map::Entry;
 
 use super::{AnyPlugin, LoopDefinition, PluginName, Scope, ToolDefinition};
 use crate::error::Error;
@@ -64,9 +65,12 @@ impl LoopStage {
 
     /// Adds a plugin of each iteration.
     pub(crate) fn add_plugin(&mut self, name: PluginName, plugin: Arc<dyn AnyPlugin>) -> Result<(), Misuse> {
-        match self.plugins.insert(name.clone(), plugin) {
-            Some(_) => Err(two_plugins(&name)),
-            None => Ok(()),
+        match self.plugins.entry(name) {
+            Entry::Occupied(known) => Err(two_plugins(known.key())),
+            Entry::Vacant(entry) => {
+                entry.insert(plugin);
+                Ok(())
+            }
         }
     }
 
