@@ -87,10 +87,14 @@ impl LoopStage {
             if !found {
                 let known = self.tools.keys().map(ToolId::as_str).chain(offered.iter().map(String::as_str));
                 let known = known.map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
-                let known = if known.is_empty() { String::new() } else { format!(", which are {known}") };
+                let known = if known.is_empty() {
+                    "no tool follows the loop".to_owned()
+                } else {
+                    format!("the tools that follow the loop are {known}")
+                };
                 return Err(format!(
-                    "`exit_on` names `{name}`, which is none of the tools that follow the loop{known}; add it before `exit_on`, with \
-                     `.tools(…)` or as one that a `.plugin(…)` lists (`Plugin::tool_names`), or name a tool of the closure in the closure"
+                    "`exit_on` names `{name}`, and {known}; add it before `exit_on`, with `.tools(…)` or as one that a `.plugin(…)` lists \
+                     (`Plugin::tool_names`), or name a tool of the closure in the closure"
                 ));
             }
             self.exit_on.push(name.to_owned());

@@ -1,13 +1,17 @@
 //! Exit tools: calls before and after one, and its failure or rejection.
 
-use positronic_core::dsl::Action;
+use std::sync::Arc;
+
+use positronic_core::dsl::{Action, IntoBrain as _};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, EndReason, LoopOutcome, SignalKind, ToolResult};
+use positronic_core::record::{Actor, EndReason, LoopOutcome, ModelRequest, SignalKind, ToolResult};
 use positronic_core::runner::Settled;
 use positronic_plugins::Toolsets;
 use serde_json::json;
 
+use crate::support::boundaries::{Ledger, Tale};
+use crate::support::disturbances;
 use crate::support::{
     Job, Journal, Play, ShopBuilder, ShopLoop, batch, done, events_named, path, prompt, results, slow_batch, success,
     tools, waits, work, worker, workshop,
@@ -318,8 +322,8 @@ async fn exit_on_of_a_built_brain_names_a_tool_that_its_plugin_offers_later() {
 
 #[test]
 #[should_panic(
-    expected = "`exit_on` names `desk.closed`, which is none of the tools that follow the loop, which are `leave`, `toolset.activate`, \
-                `toolset.deactivate`, `desk.close`; add it before `exit_on`, with `.tools(…)` or as one that a `.plugin(…)` lists"
+    expected = "`exit_on` names `desk.closed`, and the tools that follow the loop are `leave`, `toolset.activate`, `toolset.deactivate`, \
+                `desk.close`; add it before `exit_on`, with `.tools(…)` or as one that a `.plugin(…)` lists"
 )]
 fn exit_on_name_that_no_tool_can_have_is_found_when_the_brain_is_built() {
     let stay = brain("Visit").r#loop("Stay", |cx| cx.system("Stay."));
@@ -327,9 +331,7 @@ fn exit_on_name_that_no_tool_can_have_is_found_when_the_brain_is_built() {
 }
 
 #[test]
-#[should_panic(
-    expected = "`exit_on` names `leave`, which is none of the tools that follow the loop; add it before `exit_on`"
-)]
+#[should_panic(expected = "`exit_on` names `leave`, and no tool follows the loop; add it before `exit_on`")]
 fn exit_on_does_not_know_what_the_closure_adds() {
     _ = brain("Visit").r#loop("Stay", |cx| cx.system("Stay.").tools([leave()])).exit_on(["leave"]);
 }
@@ -383,6 +385,50 @@ async fn closure_that_adds_a_tool_or_a_plugin_again_fails_the_loop() {
         assert_eq!(failure.code, EndReason::Config);
         assert!(failure.message.contains(named), "{}", failure.message);
     }
+}
+
+/// A loop whose brain and exit tool follow it: the first is a tool, the other one comes with a toolset.
+fn tale() -> Tale {
+    let ledger = Ledger::default();
+    let noted = ledger.clone();
+    let visit = brain("Visit").step("Look", move |cx| {
+        noted.act_once(&cx.idempotency_key(), "looked");
+        async { Ok("clean".to_owned()) }
+    });
+    let visit = Tool::new("visit", |t| t.brain(visit).map_output(|state: &mut String, seen| *state = seen));
+    let close = Tool::new("desk.close", |t| t.idempotent().execute(async |_: NoArgs, _| Ok("closed")));
+    let desk = brain("Desk")
+        .state(String::new())
+        .r#loop("Stay", |cx| cx.system("Stay."))
+        .tools([visit])
+        .plugin(Toolsets::new().set("desk", "Desk work", [close]))
+        .exit_on(["desk.close"]);
+    let says = |request: &ModelRequest| match request.messages.messages().len() {
+        1 => Reply::call("visit", json!({})),
+        3 => Reply::call("toolset_activate", json!({"toolset": "desk"})),
+        _ => Reply::call("desk_close", json!({})),
+    };
+    Tale {
+        definition: desk.definition(),
+        options: json!(null),
+        ledger,
+        says: Arc::new(says),
+        answers: Arc::new(|pending| panic!("{pending:?}")),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn loop_with_tools_of_every_iteration_ends_the_same_after_a_crash_at_every_boundary() {
+    let tale = tale();
+    let baseline = tale.undisturbed().await;
+    assert_eq!(baseline.end.state, json!("clean"));
+    disturbances::crash(&tale, &baseline).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn loop_with_tools_of_every_iteration_ends_the_same_in_a_fork_at_every_boundary() {
+    let tale = tale();
+    disturbances::fork(&tale, &tale.undisturbed().await).await;
 }
 
 #[tokio::test(start_paused = true)]
