@@ -392,7 +392,7 @@ fn tale() -> Tale {
     let ledger = Ledger::default();
     let noted = ledger.clone();
     let visit = brain("Visit").step("Look", move |cx| {
-        noted.act_once(&cx.idempotency_key(), "looked");
+        noted.act_once(cx.idempotency_key(), "looked");
         async { Ok("clean".to_owned()) }
     });
     let visit = Tool::new("visit", |t| t.brain(visit).map_output(|state: &mut String, seen| *state = seen));
