@@ -8,7 +8,7 @@ use crate::record::{StageKind, StageShape, ToolDecl, WaitSpec};
 
 /// The structure of a brain: its stages, and the brains that they run.
 ///
-/// The tools that a loop's closure adds are not part of it: it decides on them before each iteration.
+/// Of the tools of a loop it has those that follow the loop. What its closure and its plugins add is decided before each iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Structure {
@@ -35,7 +35,7 @@ pub struct StageStructure {
     /// The arms of a branch, or the brains of a group that has several, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<ArmStructure>,
-    /// The tools that a loop has in every iteration, in order.
+    /// The tools that follow a loop, which it has in every iteration, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolStructure>,
     /// The webhooks for which it waits; `reply` for a person's reply. Of a loop, those for which its tools wait, as its author declares them.
@@ -60,7 +60,7 @@ pub struct ArmStructure {
     pub brain: Option<Structure>,
 }
 
-/// One tool that a loop has in every iteration.
+/// One tool that follows a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ToolStructure {

@@ -204,6 +204,33 @@ async fn brain_that_takes_over_with_a_summary_reads_it_and_the_last_message_alon
 }
 
 #[tokio::test(start_paused = true)]
+async fn brain_that_got_a_summary_reads_what_was_said_since_when_the_conversation_stays_with_it() {
+    let billing =
+        brain("Billing").options::<Case>().r#loop("Talk", |cx| cx.system(format!("So far: {}", cx.options.summary)));
+    let desk = brain("Desk")
+        .r#loop("Chat", move |cx| {
+            let billing = billing.clone();
+            cx.system("Desk.").tool("billing", |t| t.brain(billing).handoff().dialogue(Dialogue::Message).stay())
+        })
+        .build();
+    let model = Arc::new(ScriptedModel::new([
+        Reply::call("billing", json!({ "summary": "It is about a bill." })),
+        Reply::text("Which bill?"),
+        Reply::text("You get 7 EUR back."),
+    ]));
+    let runner = Runner::new(Arc::clone(&model));
+    let chat = runner.conversation("c");
+    for message in ["My bill is wrong.", "B-7"] {
+        chat.send(&desk, (), message).await.unwrap().result().await.unwrap();
+    }
+
+    let requests = model.requests();
+    assert_eq!(said(&requests[1]), ["user: My bill is wrong."]);
+    assert_eq!(said(&requests[2]), ["user: My bill is wrong.", "model: Which bill?", "user: B-7"]);
+    assert_eq!(&*requests[2].system, "So far: It is about a bill.");
+}
+
+#[tokio::test(start_paused = true)]
 async fn reminders_of_the_engine_are_no_messages_of_the_person() {
     for (part, expected) in
         [(Dialogue::Message, "user: My bill B-7 is wrong."), (Dialogue::Said, "user: My bill B-7 is wrong.")]

@@ -6,12 +6,10 @@ use std::sync::{Arc, Mutex};
 use positronic_core::dsl::{IntoBrain as _, Options, Plugin, Preparation, Services, State, Verdict};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Dialogue, EventKind, Message, ModelRequest, Pending, Seq, SignalKind};
+use positronic_core::record::{EventKind, Message, ModelRequest, Pending, Seq, SignalKind};
 use positronic_core::runner::{Conversation, Fork, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Lockstep as _, Test, TestClock};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::support::boundaries::{Ledger, Tale};
@@ -483,36 +481,4 @@ async fn brain_has_handed_back_however_its_later_loops_end() {
 
     let read = said(model.requests().last().unwrap());
     assert!(read.last().unwrap().contains(r#""handed_back":"the weather""#), "{read:#?}");
-}
-
-#[derive(Serialize, Deserialize, JsonSchema)]
-struct Case {
-    summary: String,
-}
-
-#[tokio::test(start_paused = true)]
-async fn brain_that_got_a_summary_reads_what_was_said_since_when_the_conversation_stays_with_it() {
-    let billing =
-        brain("Billing").options::<Case>().r#loop("Talk", |cx| cx.system(format!("So far: {}", cx.options.summary)));
-    let desk = brain("Desk")
-        .r#loop("Chat", move |cx| {
-            let billing = billing.clone();
-            cx.system("Desk.").tool("billing", |t| t.brain(billing).handoff().dialogue(Dialogue::Message).stay())
-        })
-        .build();
-    let model = Arc::new(ScriptedModel::new([
-        Reply::call("billing", json!({ "summary": "It is about a bill." })),
-        Reply::text("Which bill?"),
-        Reply::text("You get 7 EUR back."),
-    ]));
-    let runner = Runner::new(Arc::clone(&model));
-    let chat = runner.conversation("c");
-    for message in ["My bill is wrong.", "B-7"] {
-        chat.send(&desk, (), message).await.unwrap().result().await.unwrap();
-    }
-
-    let requests = model.requests();
-    assert_eq!(said(&requests[1]), ["user: My bill is wrong."]);
-    assert_eq!(said(&requests[2]), ["user: My bill is wrong.", "model: Which bill?", "user: B-7"]);
-    assert_eq!(&*requests[2].system, "So far: It is about a bill.");
 }
